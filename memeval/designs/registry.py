@@ -1,0 +1,191 @@
+"""Designs by name: the built-in ones, those registered in a notebook, those in a file of your own."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import inspect
+import json
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any, TypeVar
+
+from memeval.designs.base import MemoryDesign
+from memeval.designs.baselines import FullContext, NoMemory
+from memeval.designs.local2 import Local2Dual, Local2Single
+from memeval.errors import HarnessError, InputError, nearest
+
+D = TypeVar("D", bound=type[MemoryDesign])
+
+_BUILT_IN: tuple[type[MemoryDesign], ...] = (FullContext, Local2Dual, Local2Single, NoMemory)
+_DESIGNS: dict[str, type[MemoryDesign]] = {design.name: design for design in _BUILT_IN}
+
+
+def register(design: D) -> D:
+    """Make a design known by its `name`, so that a sweep can list it. Usable as a decorator.
+
+    Registering a name again replaces the design, as a notebook cell run twice should; a built-in name
+    is refused.
+    """
+    if not (inspect.isclass(design) and issubclass(design, MemoryDesign)):
+        raise InputError(f"register takes a subclass of MemoryDesign, not {design!r}")
+    if not re.fullmatch(r"[A-Za-z_][\w-]*", design.name):
+        raise InputError(f"{design.__name__}.name is {design.name!r}; give it a name such as 'my_design'")
+    if any(design.name == known.name and design is not known for known in _BUILT_IN):
+        raise InputError(f"{design.name!r} is the name of a built-in design; give yours another name")
+    _DESIGNS[design.name] = design
+    return design
+
+
+def design_names() -> list[str]:
+    """All names a sweep may list."""
+    return sorted(_DESIGNS)
+
+
+@dataclass(frozen=True, slots=True)
+class DesignSpec:
+    """A design class with settings, ready to be made anew for every trial."""
+
+    design: type[MemoryDesign]
+    settings: Mapping[str, Any]
+
+    def __call__(self) -> MemoryDesign:
+        """A fresh instance."""
+        try:
+            return self.design(**self.settings)
+        except Exception as error:
+            raise HarnessError(f"design {self.design.name!r} could not be made: {error!r}{_where(error)}") from error
+
+    @property
+    def variant(self) -> str:
+        """The name with what differs from its defaults: `local2_dual write_path=tool`."""
+        own = [f"{k}={v}" for k, v in sorted(self.settings.items()) if self.design.defaults.get(k) != v]
+        return " ".join([self.design.name, *own])
+
+    @property
+    def user_written(self) -> bool:
+        """Whether the design's code is a person's own."""
+        return not self.design.__module__.startswith("memeval.")
+
+    def fingerprint(self) -> str:
+        """Changes with anything the model is shown and, for a person's own design, with its code."""
+        design = self()
+        shown = {
+            "design": self.design.name,
+            "settings": {k: repr(v) for k, v in sorted(design.settings.items())},
+            "prompt": design.system_prompt(),
+            "tools": [tool.schema() for tool in design.tools()],
+            "code": _code_hash(self.design) if self.user_written else "",
+        }
+        return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def open_design(spec: str | Mapping[str, Any], base: Path | None = None) -> DesignSpec:
+    """A design as a sweep writes it: `name`, `{name: {setting: value}}` or `file.py:Class`.
+
+    Files are looked up beside `base`. Raises InputError for an unknown name, class or setting.
+    """
+    if isinstance(spec, str):
+        return DesignSpec(_find(spec, base), {})
+    if len(spec) != 1:
+        raise InputError(f"a design is a name or one {{name: settings}}, not {dict(spec)!r}")
+    ((name, settings),) = spec.items()
+    design = _find(name, base)
+    for key, value in (settings or {}).items():
+        if key not in design.defaults:
+            raise InputError(f"design {name!r} has no setting {key!r}{nearest(key, design.defaults)}")
+        choices = getattr(design, "choices", {}).get(key)
+        if choices and value not in choices:
+            raise InputError(f"design {name!r}: {key} is {value!r}; it can be {', '.join(map(str, choices))}")
+        default = design.defaults[key]
+        number = isinstance(default, float) and isinstance(value, int)
+        if default is not None and not number and type(value) is not type(default):
+            raise InputError(f"design {name!r}: {key} is {value!r}; it must be like {default!r}")
+    return DesignSpec(design, dict(settings or {}))
+
+
+def _find(name: str, base: Path | None) -> type[MemoryDesign]:
+    if ".py:" in name:
+        return _from_file(name, base or Path.cwd())
+    if name not in _DESIGNS:
+        raise InputError(f"there is no design {name!r}{nearest(name, _DESIGNS)}")
+    return _DESIGNS[name]
+
+
+def _from_file(name: str, base: Path) -> type[MemoryDesign]:
+    file, _, class_name = name.rpartition(":")
+    path = (base / file).resolve()
+    if not path.is_file():
+        raise InputError(f"design {name!r}: there is no file {path}")
+    module_name = f"memeval_user_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    if spec is None or spec.loader is None:
+        raise InputError(f"design {name!r}: {path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise HarnessError(f"{path} could not be imported: {error!r}{_where(error)}") from error
+    design = getattr(module, class_name, None)
+    if not (inspect.isclass(design) and issubclass(design, MemoryDesign)):
+        classes = [k for k, v in vars(module).items() if inspect.isclass(v) and issubclass(v, MemoryDesign)]
+        raise InputError(f"{path} has no design {class_name!r}{nearest(class_name, classes)}")
+    if not design.name:
+        design.name = class_name
+    return design
+
+
+def _where(error: BaseException) -> str:
+    """` (file.py, line 12)`: where an exception was raised, for a person who looks for the place."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return "" if trace is None else f" ({trace.tb_frame.f_code.co_filename}, line {trace.tb_lineno})"
+
+
+def _code_hash(design: type) -> str:
+    """A hash of a person's own code: the class, its bases, and the functions of theirs that it calls.
+
+    Bytecode and constants, because the source of a class from a notebook cell cannot be had.
+    """
+    seen: set[Any] = set()
+    digest = hashlib.sha256()
+
+    def visit(thing: Any) -> None:
+        thing = thing.fget if isinstance(thing, property) else getattr(thing, "__func__", thing)
+        if isinstance(thing, FunctionType):
+            if thing in seen or thing.__module__.startswith("memeval."):
+                return
+            seen.add(thing)
+            digest.update(_code_bytes(thing.__code__) + repr(thing.__defaults__).encode())
+            for name in _names(thing.__code__):
+                visit(thing.__globals__.get(name))
+        elif inspect.isclass(thing) and thing.__module__ in own and thing not in seen:
+            seen.add(thing)
+            for base in thing.__mro__:
+                if base.__module__ in own:
+                    for name, member in sorted(vars(base).items()):
+                        if not name.startswith("__") or name == "__init__":
+                            digest.update(name.encode())
+                            visit(member)
+        elif isinstance(thing, str | int | float | bool | tuple | list | dict):
+            digest.update(repr(thing).encode())
+
+    own = {base.__module__ for base in design.__mro__ if not base.__module__.startswith(("memeval.", "builtins"))}
+    visit(design)
+    return digest.hexdigest()
+
+
+def _code_bytes(code: CodeType) -> bytes:
+    consts = [_code_bytes(c) if isinstance(c, CodeType) else repr(c).encode() for c in code.co_consts]
+    return code.co_code + b"|".join(consts) + repr((code.co_names, code.co_varnames)).encode()
+
+
+def _names(code: CodeType) -> list[str]:
+    inner = [name for const in code.co_consts if isinstance(const, CodeType) for name in _names(const)]
+    return [*code.co_names, *inner]

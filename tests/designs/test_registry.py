@@ -1,0 +1,79 @@
+"""Designs by name, from a notebook, from a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from memeval.designs import MemoryDesign, design_names, open_design, register, save_tool
+from memeval.errors import HarnessError, InputError
+
+
+def test_built_in_designs_are_known() -> None:
+    assert {"local2_dual", "local2_single", "none", "full_context"} <= set(design_names())
+
+
+def test_an_unknown_design_names_the_nearest() -> None:
+    with pytest.raises(InputError, match="did you mean 'local2_dual'"):
+        open_design("local2_duel")
+
+
+def test_an_unknown_setting_names_the_nearest() -> None:
+    with pytest.raises(InputError, match="did you mean 'write_path'"):
+        open_design({"local2_dual": {"write_pth": "tool"}})
+
+
+def test_a_value_that_is_no_choice_is_refused() -> None:
+    with pytest.raises(InputError, match="auto_turn, tool, off"):
+        open_design({"local2_dual": {"write_path": "always"}})
+
+
+def test_a_value_of_another_type_is_refused() -> None:
+    with pytest.raises(InputError, match="top_k"):
+        open_design({"local2_dual": {"top_k": "five"}})
+
+
+def test_a_variant_names_what_differs_from_the_defaults() -> None:
+    spec = open_design({"local2_dual": {"write_path": "tool", "top_k": 5}})
+    assert spec.variant == "local2_dual write_path=tool"
+
+
+def test_a_fingerprint_changes_with_what_the_model_is_shown() -> None:
+    plain, longer = open_design("local2_single"), open_design({"local2_single": {"descriptions": "length_matched"}})
+    assert plain.fingerprint() == open_design("local2_single").fingerprint()
+    assert plain.fingerprint() != longer.fingerprint()
+
+
+def test_a_design_from_a_file_is_found_and_its_code_is_in_its_fingerprint(tmp_path: Path) -> None:
+    source = "from memeval.designs import *\nclass Mine(MemoryDesign):\n    name='mine'\n    def after_turn(self, ctx):\n        x = {}\n"
+    (tmp_path / "mine.py").write_text(source.format(1))
+    first = open_design("mine.py:Mine", tmp_path).fingerprint()
+    (tmp_path / "mine.py").write_text(source.format(2))
+    assert open_design("mine.py:Mine", tmp_path).fingerprint() != first
+    with pytest.raises(InputError, match="did you mean 'Mine'"):
+        open_design("mine.py:Mien", tmp_path)
+
+
+def test_a_file_that_fails_to_import_is_its_authors_bug_with_the_line(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("x = 1\nraise RuntimeError('oh')\n")
+    with pytest.raises(HarnessError, match="line 2"):
+        open_design("broken.py:Any", tmp_path)
+
+
+def test_a_registered_design_may_be_registered_again_but_not_under_a_built_in_name() -> None:
+    def make(text: str) -> type[MemoryDesign]:
+        class Noted(MemoryDesign):
+            name = "noted_for_test"
+
+            def tools(self):  # type: ignore[no-untyped-def]
+                return [save_tool("note", text)]
+
+        return Noted
+
+    register(make("one"))
+    first = open_design("noted_for_test").fingerprint()
+    register(make("two"))
+    assert open_design("noted_for_test").fingerprint() != first
+    with pytest.raises(InputError, match="built-in"):
+        register(type("Fake", (MemoryDesign,), {"name": "none"}))
