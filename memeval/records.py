@@ -65,7 +65,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Where:
-    """Which records count: by kind, tags (`any` or `all` of them), exact fields, origin; without `exclude`."""
+    """Which records count: by kind, tags (`any` or `all` of them), fields, origin; without `exclude`."""
 
     kinds: tuple[Kind, ...] = ()
     tags: tuple[str, ...] = ()

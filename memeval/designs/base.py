@@ -22,7 +22,7 @@ class Injection:
 
 @dataclass(slots=True, kw_only=True)
 class Context:
-    """What a design's tools and hooks work with during a trial. `state` is the design's own, kept per trial."""
+    """What a design's tools and hooks work with in a trial. `state` is the design's own, kept per trial."""
 
     scope: Scope
     store: MemoryStore
@@ -30,8 +30,8 @@ class Context:
     ids: Ids
     model: ChatModel | None = None
     messages: Sequence[Message] = ()
-    usage: Usage = Usage()
-    hook_usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
+    hook_usage: Usage = field(default_factory=Usage)
     query: str = ""
     answer: str = ""
     calls: Sequence[ToolCall] = ()
@@ -49,7 +49,7 @@ class MemoryDesign:
         class Sticky(MemoryDesign):
             name = "sticky"
             def tools(self):
-                return [save_tool("stick", "Keep a note.", kind="note"), search_tool("look", "Find notes.")]
+                return [save_tool("stick", "Keep a note."), search_tool("look", "Find notes.")]
     """
 
     name: ClassVar[str] = ""
@@ -94,7 +94,7 @@ class MemoryDesign:
         found: set[Intent] = set()
         for tool in self.tools():
             names = list(tool.parameters.get("properties", {}))
-            for args in ({name: "x" for name in names}, *({name: "x"} for name in names)):
+            for args in (dict.fromkeys(names, "x"), *({name: "x"} for name in names)):
                 found.update(tool.intents(args))
         return frozenset(found)
 

@@ -20,7 +20,9 @@ class FullContext(MemoryDesign):
     title = "all past turns in the prompt"
 
     def before_turn(self, ctx: Context) -> Injection | None:
-        said = [f"User: {q}\nAssistant: {a}" for session, q, a in self._past(ctx) if session != ctx.scope.session]
+        said = [
+            f"User: {q}\nAssistant: {a}" for session, q, a in self._past(ctx) if session != ctx.scope.session
+        ]
         given = [record.text for record in ctx.store.find(Where(origin="given"))]
         if not said and not given:
             return None

@@ -58,7 +58,9 @@ class DesignSpec:
         try:
             return self.design(**self.settings)
         except Exception as error:
-            raise HarnessError(f"design {self.design.name!r} could not be made: {error!r}{_where(error)}") from error
+            raise HarnessError(
+                f"design {self.design.name!r} could not be made: {error!r}{_where(error)}"
+            ) from error
 
     @property
     def variant(self) -> str:
@@ -176,7 +178,9 @@ def _code_hash(design: type) -> str:
         elif isinstance(thing, str | int | float | bool | tuple | list | dict):
             digest.update(repr(thing).encode())
 
-    own = {base.__module__ for base in design.__mro__ if not base.__module__.startswith(("memeval.", "builtins"))}
+    own = {
+        base.__module__ for base in design.__mro__ if not base.__module__.startswith(("memeval.", "builtins"))
+    }
     visit(design)
     return digest.hexdigest()
 

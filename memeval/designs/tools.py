@@ -88,7 +88,7 @@ def search(
     return ToolResult(text=show(hits, ctx) if hits else NOTHING_FOUND, hits=hits)
 
 
-def numbered(hits: Sequence[Hit], ctx: Context) -> str:
+def numbered(hits: Sequence[Hit], ctx: Context) -> str:  # noqa: ARG001 - a Format takes both
     """One line a hit: `1. (relevance: 0.91) the text`."""
     return "\n".join(f"{n}. (relevance: {h.score:.2f}) {h.record.text}" for n, h in enumerate(hits, 1))
 

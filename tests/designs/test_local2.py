@@ -88,7 +88,9 @@ def test_a_wrong_prefix_is_refused_unless_prefixes_are_advice(ctx: Context) -> N
     assert refused.is_error
     assert "user., project., constraint." in refused.text
     assert ctx.store.count() == 0
-    assert not call(Local2Dual(topic_prefix="advise"), ctx, "memory_save", topic="language", content="E").is_error
+    assert not call(
+        Local2Dual(topic_prefix="advise"), ctx, "memory_save", topic="language", content="E"
+    ).is_error
 
 
 def test_empty_content_is_an_error_and_writes_nothing(ctx: Context) -> None:

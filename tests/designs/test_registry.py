@@ -40,7 +40,10 @@ def test_a_variant_names_what_differs_from_the_defaults() -> None:
 
 
 def test_a_fingerprint_changes_with_what_the_model_is_shown() -> None:
-    plain, longer = open_design("local2_single"), open_design({"local2_single": {"descriptions": "length_matched"}})
+    plain, longer = (
+        open_design("local2_single"),
+        open_design({"local2_single": {"descriptions": "length_matched"}}),
+    )
     assert plain.fingerprint() == open_design("local2_single").fingerprint()
     assert plain.fingerprint() != longer.fingerprint()
 
