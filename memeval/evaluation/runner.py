@@ -1,0 +1,261 @@
+"""The runner: a sweep's trials, one durable commit each, stopped and resumed at any point.
+
+Order: model, then repeat, then the cells in random order, then the scenarios, so that a model stays loaded
+and the prompt prefix of a design stays cached while time of day cannot favour one design. Fidelity is
+checked once per cell, before its first trial.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+from memeval.evaluation.fidelity import ledger
+
+from memeval.errors import InfrastructureError, InputError
+from memeval.evaluation.checks import SCORER
+from memeval.evaluation.plan import Cell, Plan, label, opened
+from memeval.evaluation.recorder import TrialResult
+from memeval.evaluation.results import (
+    MANIFEST,
+    Run,
+    RunWriter,
+    counted,
+    load,
+    read_manifest,
+    read_rows,
+    write_atomically,
+)
+from memeval.evaluation.sweep import Sweep, digest, read_sweep
+from memeval.evaluation.trial import LOOP_VERSION, Trial, order_tools, run_trial
+from memeval.memory.base import MemoryStore
+from memeval.memory.factory import Stores
+
+GIVE_UP_AFTER = 3
+"""Invalid trials in a row after which a server counts as broken, though it still answers."""
+
+Progress = Callable[[int, int, TrialResult | None], None]
+"""Called with trials done, trials in all, and the trial just committed (None at the start)."""
+
+
+def run(
+    sweep: str | Path | Mapping[str, Any], out: str | Path | None = None, *,
+    host: str | None = None, progress: Progress | None = None,
+) -> Run:  # fmt: skip
+    """Run a sweep, or go on with it where it was stopped, and give its results.
+
+    `sweep` is a file, the name of a shipped sweep, or a mapping with the same keys. `out` is the run's
+    folder, by default `results/<sweep>`. Trials that are done are not run again; invalid ones are, as a new attempt.
+
+    Raises InputError for a sweep, a name or a folder that is wrong, HarnessError for a bug in a person's own
+    design, InfrastructureError when the server is gone: what was done is kept, and the same call goes on.
+    """
+    described, base = read_sweep(sweep)
+    folder = Path(out) if out is not None else Path("results") / described.sweep
+    _refuse_foreign(folder, described)
+    with ExitStack() as stack:
+        planned = stack.enter_context(opened(described, base, host))
+        folder.mkdir(parents=True, exist_ok=True)
+        stack.enter_context(_only_writer(folder))
+        _Runner(planned, folder, progress, host).run()
+    return load(folder)
+
+
+class _Runner:
+    """One run under way."""
+
+    def __init__(self, planned: Plan, folder: Path, progress: Progress | None, host: str | None) -> None:
+        self.plan, self.folder, self.host = planned, folder, host
+        self.progress = progress or (lambda done, total, result: None)
+        self.invalid_in_a_row = 0
+        earlier = read_manifest(folder)["starts"] if (folder / MANIFEST).is_file() else []
+        self.starts = [*earlier, _now()]
+
+    def run(self) -> None:
+        writer = RunWriter(self.folder)
+        scratch = Path(tempfile.mkdtemp(prefix="memeval-"))
+        try:
+            done, attempts = self._done()
+            todo = [(cell, trial) for cell, trial in self.plan.trials() if trial.key not in done]
+            total = sum(len(cell.trials) for cell in self.plan.cells)
+            self._manifest()
+            self.progress(total - len(todo), total, None)
+            checked: set[str] = set()
+            skipped = 0
+            with _Memories(self.plan, scratch) as memories:
+                for number, (cell, trial) in enumerate(todo, total - len(todo) + 1):
+                    if cell.key not in checked:
+                        checked.add(cell.key)
+                        self._check_fidelity(cell)
+                    if cell.row.fidelity == "unreadable":
+                        skipped += 1
+                        continue
+                    attempt = attempts.get(trial.key, 0) + 1
+                    result = self._trial(cell, trial, memories, attempt)
+                    writer.commit(result)
+                    self.progress(number, total, result)
+            self._manifest(finished=True)
+        finally:
+            writer.close()
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    def _trial(self, cell: Cell, trial: Trial, memories: _Memories, attempt: int) -> TrialResult:
+        """Run a trial; a server that is gone stops the run instead of filling it with invalid rows."""
+        model = self.plan.models[cell.row.model]
+        with memories.fresh(cell, trial, attempt) as open_store:
+            result = run_trial(trial, model, open_store, attempt)
+        if result.trial.outcome != "invalid":
+            self.invalid_in_a_row = 0
+            return result
+        self.invalid_in_a_row += 1
+        reason = result.trial.invalid_reason
+        if reason.startswith("server_down") or not model.healthy() or self.invalid_in_a_row >= GIVE_UP_AFTER:
+            raise InfrastructureError(
+                f"stopped at {trial.scenario.scenario} with {cell.row.model}: {reason.partition(': ')[2]}; "
+                f"what was done is kept in {self.folder}, and the same command goes on from there",
+                kind="server_down",
+            )
+        return result
+
+    def _done(self) -> tuple[set[str], dict[str, int]]:
+        """Keys of trials that count, and how many attempts each key has had."""
+        rows = [row for row in read_rows(self.folder) if row["table"] == "trial"]
+        attempts: dict[str, int] = {}
+        for row in rows:
+            attempts[row["trial_key"]] = max(attempts.get(row["trial_key"], 0), row.get("attempt", 1))
+        done = {key for key, row in counted(rows).items() if row.get("outcome") != "invalid"}
+        return done, attempts
+
+    def _check_fidelity(self, cell: Cell) -> None:
+        model = self.plan.models[cell.row.model]
+        design = cell.spec.design()
+        tools = order_tools(design.tools(), "as_written", 0)
+        report = ledger(
+            model, cell.row.calling, design.system_prompt(), tools, self.plan.sweep.model_options()
+        )  # fmt: skip
+        unreadable = report.status == "unreadable"
+        cell.row.fidelity = "overridden" if unreadable and self.plan.sweep.allow_unreadable else report.status
+        cell.row.fidelity_notes, cell.row.tool_tax = tuple(report.notes), report.tool_tax
+        self._manifest()
+
+    def _manifest(self, finished: bool = False) -> None:
+        """Everything needed to judge the run. Written anew when something is learnt, always whole."""
+        plan = self.plan
+        before = read_manifest(self.folder) if (self.folder / MANIFEST).is_file() else {}
+        known = {cell["cell"]: cell for cell in before.get("cells", [])}
+        for cell in plan.cells:
+            if cell.row.fidelity == "unverified" and (earlier := known.get(cell.key)):
+                cell.row.fidelity = earlier.get("fidelity", "unverified")
+                cell.row.fidelity_notes = tuple(earlier.get("fidelity_notes", ()))
+                cell.row.tool_tax = earlier.get("tool_tax")
+        stories = {s.scenario: s for cell in plan.cells for s in cell.planned.scenarios}
+        manifest = {
+            "kind": "trials",
+            "sweep": plan.sweep.sweep,
+            "title": plan.sweep.title,
+            "starts": self.starts,
+            "finished": _now() if finished else "",
+            "memeval": version("memeval"),
+            "loop_version": LOOP_VERSION,
+            "scorer": SCORER,
+            "python": platform.python_version(),
+            "machine": f"{platform.system()} {platform.machine()}",
+            "definition": plan.sweep.model_dump(mode="json", exclude_defaults=True),
+            "trials": sum(len(cell.trials) for cell in plan.cells),
+            "order": "model, repeat, cells in random order, scenario",
+            "tool_order": plan.sweep.tool_order,
+            "cells": [asdict(cell.row) for cell in plan.cells],
+            "unsupported": plan.unsupported,
+            "models": {name: dict(model.describe()) for name, model in plan.models.items()},
+            "embedders": {
+                name: {"fingerprint": e.fingerprint, "dim": e.dim} for name, e in plan.embedders.items()
+            },
+            "scenarios": {
+                name: {
+                    "family": s.family, "title": s.title, "tags": s.tags,
+                    "shown": digest(s.shown()), "expected": digest(s.expected()),
+                }
+                for name, s in sorted(stories.items())
+            },
+        }  # fmt: skip
+        text = json.dumps(manifest, indent=1, ensure_ascii=False, allow_nan=False, default=str)
+        write_atomically(self.folder / MANIFEST, text + "\n")
+
+
+class _Memories:
+    """A fresh memory for every trial: one store per user of its story, gone when the trial is over."""
+
+    def __init__(self, planned: Plan, scratch: Path) -> None:
+        self._plan, self._scratch = planned, scratch
+        self._stores: dict[str, Stores] = {}
+
+    def __enter__(self) -> _Memories:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for stores in self._stores.values():
+            stores.close()
+
+    @contextmanager
+    def fresh(self, cell: Cell, trial: Trial, attempt: int) -> Iterator[Callable[[str], MemoryStore]]:
+        name = label(cell.spec.embedder)
+        if name not in self._stores:
+            folder = self._scratch / digest(name)
+            self._stores[name] = Stores(self._plan.sweep.store, folder, self._plan.embedders[name])
+        stores = self._stores[name]
+        namespace = f"{trial.key}-{attempt}"
+        open_now: dict[str, MemoryStore] = {}
+
+        def open_store(user: str) -> MemoryStore:
+            if user not in open_now:
+                open_now[user] = stores.fresh(namespace, user)
+            return open_now[user]
+
+        try:
+            yield open_store
+        finally:
+            stores.drop(namespace)
+
+
+def _refuse_foreign(folder: Path, sweep: Sweep) -> None:
+    """A folder that holds another run, or something else, is left as it is."""
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise InputError(f"{folder} is a file; give --out the name of a folder")
+    if (folder / MANIFEST).is_file():
+        other = read_manifest(folder).get("sweep")
+        if other != sweep.sweep:
+            raise InputError(
+                f"{folder} holds the run of sweep {other!r}, not of {sweep.sweep!r}; "
+                "give --out another folder"
+            )
+    elif any(item for item in folder.iterdir() if not item.name.startswith(".")):
+        raise InputError(f"{folder} is not empty and holds no run; give --out a new folder")
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+@contextmanager
+def _only_writer(folder: Path) -> Iterator[None]:
+    """Hold the folder against a second run of the same sweep."""
+    lock = FileLock(folder / ".lock", timeout=0)
+    try:
+        with lock:
+            yield
+    except Timeout:
+        raise InputError(
+            f"{folder} is being written by another memeval; wait for it, or give --out"
+        ) from None

@@ -1,0 +1,207 @@
+"""A sweep: a small file that multiplies scenarios, designs, models and settings into trials."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from memeval.designs.registry import DesignSpec, open_design
+from memeval.errors import InputError, nearest
+from memeval.evaluation.trial import LOOP_VERSION, Trial
+from memeval.models.base import CallingMode, Options
+from memeval.scenarios.loader import load_scenarios
+from memeval.scenarios.schema import Name, Scenario
+from memeval.shipped import shipped
+from memeval.yamlfile import checked, read_yaml
+
+ToolOrder = Literal["balanced", "as_written", "read_first", "write_first", "shuffled"]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, use_attribute_docstrings=True)
+
+
+class ModelEntry(_Strict):
+    """A model, where its calling modes differ from the sweep's."""
+
+    name: str
+    calling: list[CallingMode]
+
+
+class EmbedderEntry(_Strict):
+    """An embedder with its prefix mode and dimensions."""
+
+    name: str
+    prefix: Literal["card", "none", "swapped", "query-only", "document-only", "wrong"] = "card"
+    dims: int | None = None
+
+
+class Axes(_Strict):
+    """What is multiplied. In a part, what is left out is the sweep's."""
+
+    scenarios: list[str] | None = None
+    """`tag:NAME`, `family:NAME`, ids, globs, files."""
+    designs: list[str | dict[str, dict[str, Any] | None]] | None = None
+    """`name`, `{name: {setting: value}}` or `file.py:Class`."""
+    models: list[str | ModelEntry] | None = None
+    calling: list[CallingMode] | None = None
+    embedders: list[str | EmbedderEntry] | None = None
+    repeats: Annotated[int, Field(ge=1, le=1000)] | None = None
+
+
+class Sweep(Axes):
+    """A sweep file. Every key but `sweep` and `parts` may stand in a part as well."""
+
+    sweep: Name
+    """Its name; results go to `results/<name>`."""
+    title: str = ""
+    store: Literal["chroma", "inmemory"] = "chroma"
+    seed: int = 0
+    tool_order: ToolOrder = "balanced"
+    options: dict[str, Any] = {}
+    """Model options; what is left out has memeval's pinned defaults."""
+    allow_unreadable: bool = False
+    """Run cells whose model cannot read the tools; they stay marked."""
+    parts: list[Axes] = []
+    """Sweeps of their own axes, run as one: the union of their products."""
+
+    def model_options(self) -> Options:
+        """The options with the sweep's values in place."""
+        return Options(**checked_options(self.options, f"sweep {self.sweep!r}"))
+
+
+def checked_options(options: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """Model options that a person wrote. Raises InputError for an unknown one or a value of another type."""
+    defaults = Options().as_dict()
+    for key, value in options.items():
+        if key == "seed":
+            raise InputError(f"{place}: the seed of a trial follows from the sweep's `seed`; set that")
+        if key not in defaults:
+            raise InputError(f"{place}: there is no option {key!r}{nearest(key, defaults)}")
+        default = defaults[key]
+        fits = {bool: bool | str, int: int, float: int | float}[type(default)]
+        if not isinstance(value, fits) or (isinstance(value, bool) and not isinstance(default, bool)):
+            raise InputError(f"{place}: option {key} is {value!r}; it must be like {default!r}")
+    return dict(options)
+
+
+@dataclass(frozen=True, slots=True)
+class CellSpec:
+    """What trials compared within a run may differ in, before anything was opened."""
+
+    design: DesignSpec
+    model: str
+    calling: CallingMode
+    embedder: EmbedderEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A cell with the scenarios and repeats it is to be run on."""
+
+    spec: CellSpec
+    scenarios: tuple[Scenario, ...]
+    repeats: int
+
+
+def read_sweep(sweep: str | Path | Mapping[str, Any]) -> tuple[Sweep, Path]:
+    """A sweep from a file, the name of a shipped one, or plain data; and the folder its paths start from."""
+    if isinstance(sweep, Mapping):
+        return _complete(checked(Sweep, dict(sweep), Path("<sweep>"), {(): 1}), "<sweep>"), Path.cwd()
+    path = find_sweep(sweep)
+    data, lines = read_yaml(path)
+    return _complete(checked(Sweep, data, path, lines), str(path)), path.resolve().parent
+
+
+def find_sweep(name: str | Path) -> Path:
+    """The file of a sweep: a path, or the name of one that is shipped (`demo`)."""
+    path = Path(name)
+    if path.is_file():
+        return path
+    folder = shipped("scenarios") / "sweeps"
+    if (named := folder / f"{name}.yaml").is_file():
+        return named
+    known = [file.stem for file in folder.glob("*.yaml")]
+    raise InputError(f"there is no sweep file {str(name)!r}{nearest(str(name), known)}")
+
+
+def _complete(sweep: Sweep, place: str) -> Sweep:
+    for axes in sweep.parts or [sweep]:
+        for key in ("scenarios", "designs", "models"):
+            if not (getattr(axes, key) or getattr(sweep, key)):
+                raise InputError(f"{place}: `{key}` is missing; a sweep needs scenarios, designs and models")
+    sweep.model_options()
+    return sweep
+
+
+def plan(sweep: Sweep, base: Path, default_embedder: str) -> list[Planned]:
+    """The cells of a sweep, equal ones once; InputError for anything named that is not there."""
+    planned: dict[str, Planned] = {}
+    for part in sweep.parts or [Axes()]:
+        chosen = tuple(load_scenarios(part.scenarios or sweep.scenarios or [], base=base))
+        for story in chosen:
+            for session in story.sessions:
+                checked_options(session.options, f"scenario {story.scenario!r}")
+        repeats = part.repeats or sweep.repeats or 5
+        embedders = part.embedders or sweep.embedders or [default_embedder]
+        for entry in part.models or sweep.models or []:
+            name, modes = _model(entry, part.calling or sweep.calling or ["native"])
+            for design in part.designs or sweep.designs or []:
+                for mode in modes:
+                    for embedder in embedders:
+                        spec = CellSpec(open_design(design, base), name, mode, _embedder(embedder))
+                        key = json.dumps(
+                            [spec.design.variant, name, mode, spec.embedder.model_dump()], sort_keys=True
+                        )
+                        known = planned.get(key)
+                        more = tuple(s for s in chosen if not known or s not in known.scenarios)
+                        before = known.scenarios if known else ()
+                        planned[key] = Planned(
+                            spec, before + more, max(repeats, known.repeats if known else 0)
+                        )
+    return list(planned.values())
+
+
+def _model(entry: str | ModelEntry, calling: Sequence[CallingMode]) -> tuple[str, Sequence[CallingMode]]:
+    return (entry, calling) if isinstance(entry, str) else (entry.name, entry.calling)
+
+
+def _embedder(entry: str | EmbedderEntry) -> EmbedderEntry:
+    return EmbedderEntry(name=entry) if isinstance(entry, str) else entry
+
+
+def digest(*parts: Any) -> str:
+    """A short hash of plain data, the same on every machine."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def trial_seed(sweep_seed: int, scenario: str, repeat: int) -> int:
+    """A trial's seed: equal across designs, models and modes, so that pairs share it."""
+    return int(hashlib.sha256(f"{sweep_seed}/{scenario}/{repeat}".encode()).hexdigest()[:8], 16) % 2**31
+
+
+def tool_order(sweep: Sweep, repeat: int) -> str:
+    """The order of a repeat. Balanced: even repeats list first the tools that read, odd ones those that write."""
+    if sweep.tool_order == "balanced":
+        return "write_first" if repeat % 2 else "read_first"
+    return sweep.tool_order
+
+
+def make_trial(
+    sweep: Sweep, spec: CellSpec, cell: str, cell_key: str, scenario: Scenario, repeat: int, options: Options
+) -> Trial:
+    """One trial with its key: the hash of everything its result depends on, expectations not among them."""
+    order, seed = tool_order(sweep, repeat), trial_seed(sweep.seed, scenario.scenario, repeat)
+    key = digest(
+        cell_key, scenario.shown(), order, options.as_dict(), sweep.store, LOOP_VERSION, repeat, seed
+    )
+    return Trial(
+        key=key, cell=cell, scenario=scenario, design=spec.design, calling=spec.calling, options=options,
+        order=order, repeat=repeat, seed=seed,
+    )  # fmt: skip

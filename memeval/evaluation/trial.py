@@ -1,0 +1,311 @@
+"""The trial: the only agent loop there is. One story, one design, one model, one fresh memory.
+
+Per session the conversation starts anew; per turn the design prepares, the model is asked, the tools it
+calls are run, up to five rounds, and the design closes the turn. An unknown tool or a bad argument is
+answered with an error the model can act on, counted, and the trial goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from memeval.designs.base import Context, Injection, MemoryDesign
+from memeval.errors import (
+    HarnessError,
+    InfrastructureError,
+    MemevalError,
+    ModelFailureError,
+    TextTooLongError,
+)
+from memeval.evaluation.arguments import find_tool, read_arguments, unknown_tool
+from memeval.evaluation.checks import CallTrace, TurnTrace, judge
+from memeval.evaluation.recorder import Recorder, TrialResult
+from memeval.evaluation.rows import TrialRow
+from memeval.memory.base import MemoryStore
+from memeval.messages import Intent, Message, Reply, Tool, ToolCall, ToolResult, Usage
+from memeval.models.base import CallingMode, ChatModel, Options
+from memeval.models.calling import ask
+from memeval.records import Record, Scope, SeededIds, StoryClock, topic_id
+from memeval.scenarios.schema import Given, Scenario, Session, Turn
+
+T = TypeVar("T")
+
+LOOP_VERSION = 1
+MAX_ROUNDS = 5
+SAME_CALL = 3
+"""A round of calls made this often in one turn is an endless loop."""
+OUTPUT_CAP = 4000
+"""Characters of a tool's answer that the model gets; what is left out is said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """What is to be run: the unit that is stored and resumed. `key` hashes all that its result depends on."""
+
+    key: str
+    cell: str
+    scenario: Scenario
+    design: Callable[[], MemoryDesign]
+    calling: CallingMode
+    options: Options
+    order: str = "as_written"
+    repeat: int = 0
+    seed: int = 0
+
+
+def order_tools(tools: Sequence[Tool], order: str, seed: int) -> list[Tool]:
+    """The tools in the order a repeat lists them; within reads and writes, as the design wrote them."""
+    match order:
+        case "read_first":
+            return sorted(tools, key=lambda tool: tool.effect != "read")
+        case "write_first":
+            return sorted(tools, key=lambda tool: tool.effect == "read")
+        case "shuffled":
+            return random.Random(seed).sample(list(tools), len(tools))
+    return list(tools)
+
+
+def run_trial(
+    trial: Trial, model: ChatModel, open_store: Callable[[str], MemoryStore], attempt: int = 1
+) -> TrialResult:
+    """Run one trial. Infrastructure trouble makes it `invalid`; a bug in a person's code is raised.
+
+    `open_store(user)` gives the fresh store of one of the story's users, the same one when asked again.
+    """
+    return _Run(trial, model, open_store, attempt).run()
+
+
+class _Run:
+    """One trial under way."""
+
+    def __init__(
+        self, trial: Trial, model: ChatModel, open_store: Callable[[str], MemoryStore], attempt: int
+    ) -> None:
+        story = trial.scenario
+        self.trial, self.model, self.open_store = trial, model, open_store
+        self.row = TrialRow(
+            trial_key=trial.key, attempt=attempt, cell=trial.cell, scenario=story.scenario,
+            family=story.family, tags=tuple(story.tags), repeat=trial.repeat, seed=trial.seed,
+            order=trial.order, loop_version=LOOP_VERSION,
+        )  # fmt: skip
+        self.note = Recorder(self.row)
+        self.clock = StoryClock(story.sessions[0].at)
+        self.ids = SeededIds(trial.seed)
+        self.state: dict[str, Any] = {}
+
+    def run(self) -> TrialResult:
+        started = time.perf_counter()
+        try:
+            self.design = self._own("making the design", self.trial.design)
+            written = self._own("tools", lambda: list(self.design.tools()))
+            self.tools = order_tools(written, self.trial.order, self.trial.seed)
+            self.serves = self._own("serves", self.design.serves)
+            self.prompt = self._own("system_prompt", self.design.system_prompt)
+            for number, session in enumerate(self.trial.scenario.sessions, 1):
+                self._session(number, session)
+        except ModelFailureError as error:
+            self.row.outcome, self.row.failure = "model_failure", f"{error.kind}: {error}"
+        except InfrastructureError as error:
+            self.row.outcome, self.row.invalid_reason = "invalid", f"{error.kind}: {error}"
+        return self.note.finish(time.perf_counter() - started)
+
+    def _session(self, number: int, session: Session) -> None:
+        """A conversation that starts with nothing but what memory kept."""
+        self.clock.set(session.at)
+        store = self.open_store(session.user)
+        for given in session.given:
+            store.put(self._record(given))
+        self.ctx = Context(
+            scope=Scope(session.user, f"session-{number}", session.channel), store=store,
+            clock=self.clock, ids=self.ids, model=self.model, state=self.state,
+        )  # fmt: skip
+        self.options = replace(self.trial.options, seed=self.trial.seed, **session.options)
+        self.history = [Message(role="system", content=self.prompt)]
+        self.note.said(number, 0, self.history[0])
+        said: list[str] = []
+        for turn_number, turn in enumerate(session.turns, 1):
+            self._turn(number, turn_number, turn, said)
+            said.append(turn.user)
+        self._hook("after_session", lambda: self.design.after_session(self.ctx))
+
+    def _turn(self, session: int, number: int, turn: Turn, said: Sequence[str]) -> None:
+        ctx, trace = self.ctx, TurnTrace(user=turn.user)
+        row = self.note.start_turn(session, number)
+        row.intent = turn.expect.intent if turn.expect else ""
+        row.decoy = bool(turn.expect and turn.expect.forbid)
+        ctx.query, ctx.answer, ctx.calls, ctx.turn, ctx.messages = turn.user, "", (), number, self.history
+        injection = self._hook("before_turn", lambda: self.design.before_turn(ctx))
+        if injection is not None:
+            trace.injected, trace.injected_hits = injection.text, injection.hits
+            self.note.hits(-1, injection.hits)
+        self.history.append(Message(role="user", content=turn.user))
+        self.note.said(session, number, self.history[-1], injected=trace.injected)
+        try:
+            trace.reply = self._rounds(trace, injection)
+        finally:
+            facts = self.trial.scenario.facts
+            self.note.verdict(judge(trace, turn.expect, facts, ctx.store, self.serves, said))
+        ctx.answer = trace.reply
+        self._hook("after_turn", lambda: self.design.after_turn(ctx))
+
+    def _rounds(self, trace: TurnTrace, injection: Injection | None) -> str:
+        """Ask, run what is called, ask again; the reply that calls nothing ends the turn."""
+        row, directive = self.note.turn, ""
+        seen: dict[str, int] = {}
+        while True:
+            reply = self._ask(self._request(injection, directive))
+            for call in reply.leaked:
+                self._leak(trace, call)
+            message = Message(
+                role="assistant", content=reply.content, thinking=reply.thinking, tool_calls=reply.tool_calls
+            )
+            self.history.append(message)
+            usage = [reply.usage.prompt, reply.usage.output]
+            self.note.said(row.session, row.turn, message, usage=usage)
+            if reply.done_reason == "length":
+                raise ModelFailureError(
+                    f"the reply did not end within {self.options.num_predict} tokens", kind="runaway_length"
+                )
+            if not reply.tool_calls:
+                return reply.content
+            row.rounds += 1
+            same = json.dumps([[c.name, c.arguments] for c in reply.tool_calls], sort_keys=True, default=str)
+            seen[same] = seen.get(same, 0) + 1
+            if row.rounds > MAX_ROUNDS or seen[same] >= SAME_CALL:
+                names = ", ".join(call.name for call in reply.tool_calls)
+                raise ModelFailureError(f"still calling {names} in round {row.rounds}", kind="loop")
+            for call in reply.tool_calls:
+                result = self._call(trace, call)
+                directive = result.directive or directive
+                answer = Message(role="tool", content=result.text, tool_name=call.name, call_id=call.id)
+                self.history.append(answer)
+                self.note.said(row.session, row.turn, answer)
+
+    def _request(self, injection: Injection | None, directive: str) -> list[Message]:
+        """The messages to send: the history, compacted if the design says so, with this turn's injection."""
+        compacted = self._hook("compact", lambda: self.design.compact(self.ctx, self.history, directive))
+        if compacted is not None:
+            self.history[:] = compacted
+        request = list(self.history)
+        if injection is not None:
+            asked = max((at for at, message in enumerate(request) if message.role == "user"), default=None)
+            if asked is not None:
+                text = f"{injection.text}\n\n{request[asked].content}"
+                request[asked] = replace(request[asked], content=text)
+        return request
+
+    def _ask(self, request: list[Message]) -> Reply:
+        started = time.perf_counter()
+        try:
+            reply = ask(self.model, self.trial.calling, request, self.tools, self.options)
+        except MemevalError:
+            self.row.seconds_model += time.perf_counter() - started
+            raise
+        # what the client waited, where the adapter measured it, so that none of it counts as the harness's
+        self.note.reply(reply, reply.seconds or time.perf_counter() - started)
+        self.ctx.usage = reply.usage
+        return reply
+
+    def _call(self, trace: TurnTrace, call: ToolCall) -> ToolResult:
+        """Run one call, or answer it with what is wrong with it."""
+        started = time.perf_counter()
+        tool, coerced = find_tool(call.name, self.tools)
+        intents: tuple[Intent, ...] = ()
+        values: Mapping[str, Any] = {}
+        if tool is None:
+            status, result = "unknown_tool", _error(unknown_tool(call.name, self.tools))
+        else:
+            arguments = read_arguments(call.arguments, tool)
+            coerced |= arguments.coerced
+            values = arguments.values
+            intents = self._intents(tool, values)
+            if arguments.error:
+                status, result = "bad_arguments", _error(arguments.error)
+            else:
+                result = self._execute(tool, values, call)
+                status = "tool_error" if result.is_error else "ok"
+        result = replace(result, text=_capped(result.text))
+        made = CallTrace(name=call.name, arguments=values, intents=intents, result=result, status=status)
+        trace.calls.append(made)
+        intent = intents[0] if intents else ""
+        self.note.call(call, intent, status, coerced, result, time.perf_counter() - started)
+        self.ctx.calls = [*self.ctx.calls, call]
+        return result
+
+    def _execute(self, tool: Tool, values: Mapping[str, Any], call: ToolCall) -> ToolResult:
+        def work() -> ToolResult:
+            try:
+                result = tool.run(values, self.ctx)
+            except TextTooLongError as error:
+                return _error(f"Error: {error}")
+            return self.design.on_result(self.ctx, call, result)
+
+        result: object = self._own(f"tool {tool.name!r}", work)
+        if isinstance(result, ToolResult):
+            return result
+        kind = type(result).__name__
+        raise HarnessError(f"{self._place(f'tool {tool.name!r}')} gave {kind}; it must give a ToolResult")
+
+    def _intents(self, tool: Tool, values: Mapping[str, Any]) -> tuple[Intent, ...]:
+        return self._own(f"intents of {tool.name!r}", lambda: tool.intents(values))
+
+    def _leak(self, trace: TurnTrace, call: ToolCall) -> None:
+        tool, _ = find_tool(call.name, self.tools)
+        raw = call.arguments if isinstance(call.arguments, Mapping) else {}
+        intents = self._intents(tool, raw) if tool else ()
+        trace.leaked_intents += intents[:1]
+        self.note.leak(call, intents[0] if intents else "")
+
+    def _record(self, given: Given) -> Record:
+        now = self.clock()
+        fields = {"content": given.text} | ({"topic": given.key} if given.key else {})
+        return Record(
+            id=topic_id(given.key) if given.key else self.ids("given"),
+            kind="topic" if given.key else given.kind,
+            text=given.text, origin="given", created_at=now, updated_at=now,
+            tags=tuple(given.tags), fields=fields,
+        )  # fmt: skip
+
+    # a person's own code
+
+    def _hook(self, what: str, work: Callable[[], T]) -> T:
+        """A hook of the design; tokens of models it asks are counted apart."""
+        done = self._own(what, work)
+        used = self.ctx.hook_usage
+        self.row.hook_tokens += used.prompt + used.output
+        self.ctx.hook_usage = Usage()
+        return done
+
+    def _own(self, what: str, work: Callable[[], T]) -> T:
+        """Run code of the design; what it raises is a bug of its author's, named with its place."""
+        try:
+            return work()
+        except MemevalError:
+            raise
+        except Exception as error:
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            raise HarnessError(
+                f"{self._place(what)} raised {type(error).__name__}: {error} "
+                f"({frame.filename}, line {frame.lineno})"
+            ) from error
+
+    def _place(self, what: str) -> str:
+        name = self.design.name if hasattr(self, "design") else ""
+        story = self.trial.scenario.scenario
+        return f"design {name!r}, {what}, in scenario {story!r} (cell {self.trial.cell})"
+
+
+def _error(text: str) -> ToolResult:
+    return ToolResult(text=text, is_error=True)
+
+
+def _capped(text: str) -> str:
+    if len(text) <= OUTPUT_CAP:
+        return text
+    return f"{text[:OUTPUT_CAP]}\n({len(text) - OUTPUT_CAP} more characters left out)"
