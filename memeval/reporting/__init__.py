@@ -1,0 +1,1 @@
+"""Figures, notebooks and offline HTML reports."""
