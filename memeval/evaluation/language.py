@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 _SAVING = (
-    r"(?:remembered|saved|stored|noted|recorded|memori[sz]ed|written (?:it )?down|made a (?:mental )?note)"
+    r"(?:remembered|saved|stored|noted|recorded|memori[sz]ed|written\s+(?:it\s+)?down"
+    r"|made\s+a\s+(?:mental\s+)?note)"
 )
 _CLAIMS = re.compile(
     rf"""\b(?:
@@ -59,9 +60,11 @@ def names(text: str, values: Sequence[str]) -> bool:
 
 
 def echoes(reply: str, said: str) -> bool:
-    """Whether a reply is only the user's own words again, so that a value in it proves nothing."""
+    """Whether a reply is only the user's words again, at least half of them, so that a value in it proves
+    nothing. The bare value alone is an answer.
+    """
     answer, asked = _words(reply), _words(said)
-    return bool(answer) and f" {answer} " in f" {asked} "
+    return f" {answer} " in f" {asked} " and 2 * len(answer.split()) >= len(asked.split()) > 0
 
 
 def claims_save(reply: str) -> bool:

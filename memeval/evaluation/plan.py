@@ -11,15 +11,14 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
-from memeval.models.registry import open_model
-
 from memeval.embedding import open_embedder
 from memeval.embedding.base import Embedder
 from memeval.errors import InputError
 from memeval.evaluation.rows import CellRow
-from memeval.evaluation.sweep import CellSpec, EmbedderEntry, Planned, Sweep, digest, make_trial, plan
+from memeval.evaluation.sweep import CellSpec, Planned, Sweep, digest, make_trial, plan
 from memeval.evaluation.trial import LOOP_VERSION, Trial
 from memeval.models.base import ChatModel
+from memeval.models.registry import open_model
 from memeval.settings import load_settings
 
 
@@ -68,7 +67,7 @@ def opened(sweep: Sweep, base: Path, host: str | None = None) -> Iterator[Plan]:
             spec = planned.spec
             if spec.model not in models:
                 models[spec.model] = open_model(spec.model, host=host)
-            if (name := label(spec.embedder)) not in embedders:
+            if (name := spec.embedder.label) not in embedders:
                 embedders[name] = open_embedder(
                     spec.embedder.name, prefix=spec.embedder.prefix, dims=spec.embedder.dims, host=host
                 )
@@ -90,7 +89,7 @@ def _planned(
             reason = f"{spec.model} cannot do {spec.calling} calling; it can do {', '.join(model.modes)}"
             unsupported.append({"design": spec.design.variant, "model": spec.model, "reason": reason})
             continue
-        embedder = embedders[label(spec.embedder)]
+        embedder = embedders[spec.embedder.label]
         design = spec.design()
         tools, serves = list(design.tools()), design.serves()
         key = digest(
@@ -121,9 +120,3 @@ def _planned(
     order = list(dict.fromkeys(cell.row.model for cell in cells))
     cells.sort(key=lambda cell: order.index(cell.row.model))
     return Plan(sweep, cells, unsupported, models, embedders)
-
-
-def label(entry: EmbedderEntry) -> str:
-    """An embedder entry as one name, by which it is opened once."""
-    dims = f" dims={entry.dims}" if entry.dims else ""
-    return entry.name + ("" if entry.prefix == "card" else f" prefix={entry.prefix}") + dims

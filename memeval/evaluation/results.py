@@ -66,27 +66,22 @@ _FIELDS: dict[type, tuple[Any, ...]] = {}
 
 
 class Journal:
-    """An append-only file of lines that survives a kill at any byte."""
+    """An append-only file of lines that survives a kill at any byte.
 
-    def __init__(self, path: Path) -> None:
+    Opening it cuts off what a crash left behind: all bytes after the last whole line that starts with
+    `commit`. Rows of a trial that was never committed must go, since the trial is run again under its key.
+    """
+
+    def __init__(self, path: Path, commit: bytes = b"") -> None:
         self.path = path
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-        self.repaired = self._cut_torn_tail()
-
-    def _cut_torn_tail(self) -> int:
-        """Drop bytes after the last line end; gives how many there were."""
-        size = os.fstat(self._file).st_size
-        end, block = size, b""
-        while end > 0 and b"\n" not in block:
-            start = max(0, end - 65536)
-            block = os.pread(self._file, end - start, start)
-            if (at := block.rfind(b"\n")) >= 0:
-                end = start + at + 1
-                break
-            end = start
-        if end < size:
-            os.ftruncate(self._file, end)
-        return size - end
+        with path.open("rb") as lines:
+            at = kept = 0
+            for line in lines:
+                at += len(line)
+                if line.endswith(b"\n") and line.startswith(commit):
+                    kept = at
+        os.ftruncate(self._file, kept)
 
     def append(self, data: bytes) -> None:
         """Write all of it and make it durable, or leave the file as it was."""
@@ -114,8 +109,8 @@ class RunWriter:
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self._rows, self._transcripts = Journal(folder / ROWS), Journal(folder / TRANSCRIPTS)
-        self.repaired = self._rows.repaired
+        self._rows = Journal(folder / ROWS, commit=b'{"table": "trial"')
+        self._transcripts = Journal(folder / TRANSCRIPTS)
 
     def commit(self, result: TrialResult) -> None:
         """Write a trial: the transcript, then all rows with the trial row last."""

@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
-from memeval.evaluation.fidelity import ledger
 
 from memeval.errors import InfrastructureError, InputError
 from memeval.evaluation.checks import SCORER
-from memeval.evaluation.plan import Cell, Plan, label, opened
+from memeval.evaluation.fidelity import ledger
+from memeval.evaluation.plan import Cell, Plan, opened
 from memeval.evaluation.recorder import TrialResult
 from memeval.evaluation.results import (
     MANIFEST,
@@ -55,7 +55,8 @@ def run(
     """Run a sweep, or go on with it where it was stopped, and give its results.
 
     `sweep` is a file, the name of a shipped sweep, or a mapping with the same keys. `out` is the run's
-    folder, by default `results/<sweep>`. Trials that are done are not run again; invalid ones are, as a new attempt.
+    folder, by default `results/<sweep>`. Trials that are done are not run again; invalid ones are, as a new
+    attempt.
 
     Raises InputError for a sweep, a name or a folder that is wrong, HarnessError for a bug in a person's own
     design, InfrastructureError when the server is gone: what was done is kept, and the same call goes on.
@@ -141,7 +142,7 @@ class _Runner:
         design = cell.spec.design()
         tools = order_tools(design.tools(), "as_written", 0)
         report = ledger(
-            model, cell.row.calling, design.system_prompt(), tools, self.plan.sweep.model_options()
+            model, cell.spec.calling, design.system_prompt(), tools, self.plan.sweep.model_options()
         )  # fmt: skip
         unreadable = report.status == "unreadable"
         cell.row.fidelity = "overridden" if unreadable and self.plan.sweep.allow_unreadable else report.status
@@ -208,7 +209,7 @@ class _Memories:
 
     @contextmanager
     def fresh(self, cell: Cell, trial: Trial, attempt: int) -> Iterator[Callable[[str], MemoryStore]]:
-        name = label(cell.spec.embedder)
+        name = cell.spec.embedder.label
         if name not in self._stores:
             folder = self._scratch / digest(name)
             self._stores[name] = Stores(self._plan.sweep.store, folder, self._plan.embedders[name])

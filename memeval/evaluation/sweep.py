@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from memeval.designs.registry import DesignSpec, open_design
+from memeval.embedding.base import PrefixMode
 from memeval.errors import InputError, nearest
 from memeval.evaluation.trial import LOOP_VERSION, Trial
 from memeval.models.base import CallingMode, Options
@@ -28,18 +29,29 @@ class _Strict(BaseModel):
 
 
 class ModelEntry(_Strict):
-    """A model, where its calling modes differ from the sweep's."""
+    """A model; with `calling`, its modes where they differ from the sweep's."""
 
-    name: str
-    calling: list[CallingMode]
+    name: Annotated[str, Field(min_length=1)]
+    calling: list[CallingMode] | None = None
 
 
 class EmbedderEntry(_Strict):
     """An embedder with its prefix mode and dimensions."""
 
-    name: str
-    prefix: Literal["card", "none", "swapped", "query-only", "document-only", "wrong"] = "card"
-    dims: int | None = None
+    name: Annotated[str, Field(min_length=1)]
+    prefix: PrefixMode = "card"
+    dims: Annotated[int, Field(ge=1)] | None = None
+
+    @property
+    def label(self) -> str:
+        """The entry as one name, by which it is opened once."""
+        prefix = "" if self.prefix == "card" else f" prefix={self.prefix}"
+        return self.name + prefix + (f" dims={self.dims}" if self.dims else "")
+
+
+def _entry(value: Any) -> Any:
+    """A name alone stands for an entry with nothing else in it."""
+    return {"name": value} if isinstance(value, str) else value
 
 
 class Axes(_Strict):
@@ -49,9 +61,9 @@ class Axes(_Strict):
     """`tag:NAME`, `family:NAME`, ids, globs, files."""
     designs: list[str | dict[str, dict[str, Any] | None]] | None = None
     """`name`, `{name: {setting: value}}` or `file.py:Class`."""
-    models: list[str | ModelEntry] | None = None
+    models: list[Annotated[ModelEntry, BeforeValidator(_entry)]] | None = None
     calling: list[CallingMode] | None = None
-    embedders: list[str | EmbedderEntry] | None = None
+    embedders: list[Annotated[EmbedderEntry, BeforeValidator(_entry)]] | None = None
     repeats: Annotated[int, Field(ge=1, le=1000)] | None = None
 
 
@@ -149,15 +161,14 @@ def plan(sweep: Sweep, base: Path, default_embedder: str) -> list[Planned]:
             for session in story.sessions:
                 checked_options(session.options, f"scenario {story.scenario!r}")
         repeats = part.repeats or sweep.repeats or 5
-        embedders = part.embedders or sweep.embedders or [default_embedder]
+        embedders = part.embedders or sweep.embedders or [EmbedderEntry(name=default_embedder)]
         for entry in part.models or sweep.models or []:
-            name, modes = _model(entry, part.calling or sweep.calling or ["native"])
             for design in part.designs or sweep.designs or []:
-                for mode in modes:
+                for mode in entry.calling or part.calling or sweep.calling or ["native"]:
                     for embedder in embedders:
-                        spec = CellSpec(open_design(design, base), name, mode, _embedder(embedder))
+                        spec = CellSpec(open_design(design, base), entry.name, mode, embedder)
                         key = json.dumps(
-                            [spec.design.variant, name, mode, spec.embedder.model_dump()], sort_keys=True
+                            [spec.design.variant, entry.name, mode, spec.embedder.label], sort_keys=True
                         )
                         known = planned.get(key)
                         more = tuple(s for s in chosen if not known or s not in known.scenarios)
@@ -166,14 +177,6 @@ def plan(sweep: Sweep, base: Path, default_embedder: str) -> list[Planned]:
                             spec, before + more, max(repeats, known.repeats if known else 0)
                         )
     return list(planned.values())
-
-
-def _model(entry: str | ModelEntry, calling: Sequence[CallingMode]) -> tuple[str, Sequence[CallingMode]]:
-    return (entry, calling) if isinstance(entry, str) else (entry.name, entry.calling)
-
-
-def _embedder(entry: str | EmbedderEntry) -> EmbedderEntry:
-    return EmbedderEntry(name=entry) if isinstance(entry, str) else entry
 
 
 def digest(*parts: Any) -> str:
@@ -187,7 +190,7 @@ def trial_seed(sweep_seed: int, scenario: str, repeat: int) -> int:
 
 
 def tool_order(sweep: Sweep, repeat: int) -> str:
-    """The order of a repeat. Balanced: even repeats list first the tools that read, odd ones those that write."""
+    """The order of a repeat. Balanced: even repeats list the reading tools first, odd ones the writing ones."""
     if sweep.tool_order == "balanced":
         return "write_first" if repeat % 2 else "read_first"
     return sweep.tool_order

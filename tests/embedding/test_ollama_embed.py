@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import stamina
-from fake_ollama import FakeOllama, vector
+from fake_embed_server import FakeOllama, vector
 
 from memeval.embedding import open_embedder
 from memeval.embedding.ollama import OllamaEncoder, base_url

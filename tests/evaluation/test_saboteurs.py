@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-
 from stories import ASK, CANBERRA, DECOY, RECALL, REMEMBER, S5, SAVE, call, run, story
 
 NEW_SESSION = story([REMEMBER], [ASK])

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-
-from memeval.errors import HarnessError, InfrastructureError, ModelFailureError
-from memeval.designs import MemoryDesign, register
-from memeval.evaluation.trial import OUTPUT_CAP, order_tools
-from memeval.designs.local2 import Local2Single
-from memeval.messages import Message, Reply, Tool, ToolCall, ToolResult, Usage
 from stories import ASK, RECALL, REMEMBER, SAVE, call, run, story
+
+from memeval.designs import MemoryDesign, register
+from memeval.designs.local2 import Local2Single
+from memeval.errors import HarnessError, InfrastructureError, ModelFailureError
+from memeval.evaluation.trial import OUTPUT_CAP, order_tools
+from memeval.messages import Message, Reply, Tool, ToolCall, ToolResult, Usage
 
 TALE = story([REMEMBER])
 
@@ -75,7 +75,9 @@ def test_a_model_failure_is_a_score_and_infrastructure_is_not() -> None:
 
 def test_leaked_calls_are_counted_apart_and_not_run() -> None:
     leaked = Reply(content="", leaked=(SAVE,), usage=Usage(5, 5))
-    text = '```json\n{"name": "save_topic", "arguments": {"topic": "user.language", "content": "Elixir"}}\n```'
+    text = (
+        '```json\n{"name": "save_topic", "arguments": {"topic": "user.language", "content": "Elixir"}}\n```'
+    )
     for reply in (text, leaked):
         done = run(TALE, [reply])
         if reply is text:
@@ -168,7 +170,7 @@ def test_everything_is_on_record() -> None:
     assert [m["role"] for m in done.transcript.messages] == [
         "system", "user", "assistant", "tool", "assistant", "system", "user", "assistant", "tool", "assistant",
     ]  # fmt: skip
-    assert [c.written for c in done.calls][0] == (done.hits[0].record,)
+    assert done.calls[0].written == (done.hits[0].record,)
     assert done.hits[0].origin == "tool"
     assert done.trial.seconds_harness > 0
     assert done.trial.prompt_tokens > 0
