@@ -1,0 +1,115 @@
+"""The exact store: everything in memory, every cosine computed. Fast for trials, the oracle of the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memeval.embedding.base import Embedder, Vectors
+from memeval.memory.base import Candidates
+from memeval.memory.codec import changed, whole
+from memeval.memory.keywords import Keywords
+from memeval.memory.legs import best, cosines, merge, nothing
+from memeval.records import EVERYTHING, Record, Where
+
+
+class InMemoryStore:
+    """One user's memories while the process lives. See `MemoryStore` for the meaning of each method."""
+
+    def __init__(self, user: str, embedder: Embedder) -> None:
+        self.user = user
+        self.embedder = embedder
+        self._records: dict[str, Record] = {}
+        self._vectors: dict[str, NDArray[np.float32]] = {}
+        self._matrix: Vectors | None = None  # the vectors stacked, in the order of _records
+        self._keywords: Keywords | None = None  # made when a search by word asks for it: most trials never do
+
+    def put(self, record: Record) -> str:
+        record = whole(record)
+        # Embedded at once, not at the first search: a text too long must fail the call that wrote it.
+        self._keep(record, self.embedder.embed([record.text])[0])
+        return record.id
+
+    def get(self, record_id: str) -> Record | None:
+        return self._records.get(record_id)
+
+    def patch(self, record_id: str, **changes: Any) -> bool:
+        old = self._records.get(record_id)
+        if old is None:
+            return False
+        new = changed(old, changes)
+        same = new.text == old.text
+        self._keep(new, self._vectors[new.id] if same else self.embedder.embed([new.text])[0])
+        return True
+
+    def delete(self, record_id: str) -> bool:
+        if self._records.pop(record_id, None) is None:
+            return False
+        del self._vectors[record_id]
+        self._matrix = None
+        if self._keywords is not None:
+            self._keywords.delete([record_id])
+        return True
+
+    def find(self, where: Where = EVERYTHING, limit: int | None = None) -> list[Record]:
+        found = [record for record in self._records.values() if where(record)]
+        found.sort(key=lambda record: (record.created_at, record.id))
+        return found[:limit]
+
+    def candidates(
+        self, query: str, where: Where = EVERYTHING, k: int = 20, *, words: bool = True
+    ) -> Candidates:
+        if k < 1 or not self._records:
+            return nothing()
+        vector = self.embedder.embed([query], "query")[0]
+        if self._matrix is None:
+            self._matrix = np.stack(list(self._vectors.values()))
+        ids = list(self._records)
+        cosine = cosines(self._matrix, vector)
+        if where is not EVERYTHING:
+            counting = [at for at, record in enumerate(self._records.values()) if where(record)]
+            ids, cosine = [ids[at] for at in counting], cosine[counting]
+        near = [ids[at] for at in best(cosine, ids, k)]
+        by_id = dict(zip(ids, cosine.tolist(), strict=True))
+        found = [hit for hit in self._indexed().search(query) if hit[0] in by_id] if words else []
+        return merge(self._records, by_id, near, [name for name, _ in found[:k]], dict(found))
+
+    def count(self, where: Where = EVERYTHING) -> int:
+        return sum(map(where, self._records.values()))
+
+    def snapshot(self) -> tuple[Record, ...]:
+        return tuple(self.find())
+
+    def restore(self, snapshot: Sequence[Record]) -> None:
+        records = {record.id: whole(record) for record in snapshot}
+        held = {(r.id, r.text): self._vectors[r.id] for r in self._records.values()}
+        new = [(r.id, r.text) for r in records.values() if (r.id, r.text) not in held]
+        held |= zip(new, self.embedder.embed([text for _, text in new]), strict=True)
+        self._vectors = {r.id: held[r.id, r.text] for r in records.values()}
+        self._records = records
+        self._matrix = None
+        self._drop_index()
+
+    def close(self) -> None:
+        self._drop_index()
+
+    def _keep(self, record: Record, vector: NDArray[np.float32]) -> None:
+        self._records[record.id] = record
+        self._vectors[record.id] = vector
+        self._matrix = None
+        if self._keywords is not None:
+            self._keywords.upsert({record.id: record.text})
+
+    def _indexed(self) -> Keywords:
+        if self._keywords is None:
+            self._keywords = Keywords()
+            self._keywords.upsert({name: record.text for name, record in self._records.items()})
+        return self._keywords
+
+    def _drop_index(self) -> None:
+        if self._keywords is not None:
+            self._keywords.close()
+            self._keywords = None
