@@ -1,0 +1,186 @@
+"""`memeval memory list` and `search`: look into a store as a person. Nothing is changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memeval.cli._common import emit, host_option, json_option, short, table
+from memeval.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from memeval.memory.browse import Namespace
+    from memeval.records import Record
+    from memeval.settings import Settings
+
+
+@click.group(name="memory")
+def command() -> None:
+    """Look into a memory store as a person.
+
+    STORE is the folder of a Chroma store, by default `chroma_path` of memory.yaml.
+    """
+
+
+_PATH = click.Path(path_type=Path)
+
+
+def _options(function: Callable[..., None]) -> Callable[..., None]:
+    for option in (
+        json_option,
+        click.option("--config", metavar="FILE", type=_PATH, help="Settings, if not memory.yaml."),
+        click.option("--collection", metavar="NAME", help="Which collection, if the user has several."),
+        click.option("--user", metavar="NAME", help="Whose memories.  [default: the only user's]"),
+    ):  # fmt: skip
+        function = option(function)
+    return function
+
+
+@command.command(name="list")
+@click.argument("store", required=False)
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(min=1), help="How many at most.")
+@_options
+def list_(
+    store: str | None,
+    limit: int,
+    user: str | None,
+    collection: str | None,
+    config: Path | None,
+    as_json: bool,
+) -> None:
+    """List memories, the newest first."""
+    from memeval.memory.browse import open_existing
+    from memeval.settings import load_settings
+
+    settings = load_settings(config)
+    path = store or settings.chroma_path
+    space = _space(path, user, collection, settings)
+    opened = open_existing(path, space.user, collection=space.collection)
+    try:
+        kept = opened.snapshot()
+    finally:
+        opened.close()
+    newest = sorted(kept, key=lambda record: record.updated_at, reverse=True)[:limit]
+    data = [_describe(record) for record in newest]
+    if as_json:
+        emit(data)
+        return
+    table(["id", "kind", "origin", "updated", "text"], [_cells(record) for record in newest])
+    shown = f"the newest {limit} of {len(kept)}" if len(kept) > limit else f"{len(kept)}"
+    click.echo(f"{shown} memories of {space.user!r} in {path}, embedded by {space.embedder}")
+
+
+@command.command()
+@click.argument("words", nargs=-1, required=True, metavar="[STORE] QUERY")
+@click.option("--top-k", type=click.IntRange(min=1), help="How many at most.  [default: memory.yaml's top_k]")
+@click.option("--embedder", metavar="NAME", help="What the store was embedded by.  [default: memory.yaml's]")
+@host_option
+@_options
+def search(
+    words: tuple[str, ...], top_k: int | None, embedder: str | None, host: str | None,
+    user: str | None, collection: str | None, config: Path | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Find memories near a QUERY, by meaning and by word.
+
+    Shows what is found below `min_score` too, and marks it: a model would not be shown it.
+    """
+    from memeval.embedding import open_embedder
+    from memeval.memory.browse import open_existing
+    from memeval.memory.ranking import SimilarityFloor
+    from memeval.settings import load_settings
+
+    if len(words) > 2:
+        raise InputError(f"{len(words)} words where STORE and QUERY are wanted; put the query in quotes")
+    query, settings = words[-1], load_settings(config)
+    if not query.strip():
+        raise InputError("the query is empty; say what to look for")
+    path = words[0] if len(words) == 2 else settings.chroma_path
+    space = _space(path, user, collection, settings)
+    name = embedder or settings.embedder
+    if name != space.embedder and not name.startswith(f"{space.embedder}:"):
+        raise InputError(
+            f"memory store {path} was embedded by {space.embedder}, not by {name}; give --embedder"
+            f" {space.embedder}, or set embedding_model to it in memory.yaml"
+        )
+    by = open_embedder(name, host=host or settings.ollama_host or None)
+    opened = open_existing(path, space.user, by, space.collection)
+    try:
+        k = top_k or settings.top_k
+        hits = SimilarityFloor(-1.0).rank(opened.candidates(query, k=k), k)
+    finally:
+        opened.close()
+    found = [
+        {"rank": rank, "cosine": hit.cosine, "keyword": hit.keyword,
+         "below_min_score": hit.score < settings.min_score, **_describe(hit.record)}
+        for rank, hit in enumerate(hits, 1)
+    ]  # fmt: skip
+    if as_json:
+        emit(found)
+        return
+    rows = [
+        [rank, f"{hit.score:.3f}{' <' if hit.score < settings.min_score else ''}",
+         "" if hit.keyword is None else f"{hit.keyword:.2f}", *_cells(hit.record)]
+        for rank, hit in enumerate(hits, 1)
+    ]  # fmt: skip
+    table([">", ">cosine", ">keyword", "id", "kind", "origin", "updated", "text"], rows)
+    click.echo(
+        f"{len(rows)} of {space.count} memories of {space.user!r}; <: below min_score {settings.min_score}"
+    )
+
+
+def _space(path: str, user: str | None, collection: str | None, settings: Settings) -> Namespace:
+    """The one namespace that is meant. Raises InputError that lists what there is."""
+    from memeval.errors import nearest
+    from memeval.memory.browse import users
+
+    found = users(path)
+    if not found:
+        raise InputError(f"memory store {path} holds no memories")
+    names = sorted({space.user for space in found})
+    if user is None:
+        if len(names) > 1:
+            raise InputError(
+                f"memory store {path} has several users, choose one with --user: {', '.join(names)}"
+            )
+        user = names[0]
+    own = [space for space in found if space.user == user]
+    if not own:
+        raise InputError(f"memory store {path} holds no memories of user {user!r}{nearest(user, names)}")
+    wanted = collection or (settings.collection if len(own) > 1 else None)
+    fit = [space for space in own if wanted in (None, space.collection)]
+    if len(fit) != 1:
+        there = ", ".join(space.collection for space in own)
+        raise InputError(
+            f"memory store {path} has collections of {user!r}, choose one with --collection: {there}"
+        )
+    return fit[0]
+
+
+def _cells(record: Record) -> list[str]:
+    return [
+        record.id,
+        record.kind,
+        record.origin,
+        f"{record.updated_at:%Y-%m-%d %H:%M}",
+        short(record.text, 90),
+    ]
+
+
+def _describe(record: Record) -> dict[str, Any]:
+    return {
+        "id": record.id,
+        "kind": record.kind,
+        "origin": record.origin,
+        "text": record.text,
+        "fields": dict(record.fields),
+        "tags": list(record.tags),
+        "created_at": record.created_at.isoformat(),
+        "updated_at": record.updated_at.isoformat(),
+        "final_score": record.final_score,
+        "critic": record.critic,
+        "rating": record.rating,
+    }

@@ -1,0 +1,243 @@
+"""`memeval run SWEEP`: run a sweep's trials, or go on with them where they were stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memeval.cli._common import (
+    TrialProgress,
+    duration,
+    emit,
+    host_option,
+    json_option,
+    records,
+    server,
+    short,
+    table,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from memeval.evaluation.plan import Plan
+    from memeval.evaluation.results import Run
+
+
+@click.command(name="run")
+@click.argument("sweep")
+@click.option("--out", metavar="DIR", type=click.Path(path_type=Path), help="Folder of the run.")
+@click.option("--dry-run", is_flag=True, help="Print cells, order and an estimate; run and write nothing.")
+@host_option
+@json_option
+def command(sweep: str, out: Path | None, dry_run: bool, host: str | None, as_json: bool) -> None:
+    """Run a sweep of trials, or go on with it.
+
+    SWEEP is a file, or the name of one that comes with memeval. Results go to --out, by default
+    results/<sweep>. Every trial is kept as soon as it is done: stop at any time, the same command goes on.
+    """
+    from memeval.evaluation.sweep import read_sweep
+
+    described, _ = read_sweep(sweep)
+    folder = out or Path("results") / described.sweep
+    if dry_run:
+        _dry_run(sweep, folder, server(host), as_json)
+        return
+    from memeval.evaluation.runner import run
+
+    progress = TrialProgress()
+    try:
+        found = run(sweep, folder, host=server(host), progress=progress)
+    except KeyboardInterrupt:
+        kept = f"{progress.done} of {progress.total} trials are kept in {folder}" if progress.total else ""
+        raise KeyboardInterrupt(
+            f"stopped; {kept or 'no trial was begun'}; the same command goes on from there"
+        ) from None
+    finally:
+        progress.close()
+    data = summary(found)
+    if as_json:
+        emit(data)
+    else:
+        print_rates(data)
+        print_notes(found, data)
+
+
+# After a run
+
+
+def rates_table(run: Run) -> pd.DataFrame:
+    """One row a cell: its trials, and of the turns that ask to remember those called and stored."""
+    from memeval.analysis.tables import asked_to_remember, saved
+
+    trials, turns = run.trials, asked_to_remember(run.turns)
+    turns = turns.assign(saved=saved(turns))
+    valid = trials["outcome"] != "invalid"
+    frame = run.cells[
+        ["cell", "variant", "model", "calling", "embedder", "prefix", "smoke", "fidelity"]
+    ].copy()
+    sizes = {"trials": valid, "invalid": ~valid, "model_failures": trials["outcome"] == "model_failure"}
+    for name, which in sizes.items():
+        counts = trials[which].groupby("cell").size()
+        frame[name] = frame["cell"].map(counts).fillna(0).astype(int)
+    for name, source, column in (
+        ("passed", trials[valid], "passed"), ("called", turns, "called"), ("stored", turns, "saved"),
+    ):  # fmt: skip
+        judged = source[source[column].notna()]
+        groups = judged.assign(value=judged[column].astype(int)).groupby("cell")["value"]
+        frame[name] = frame["cell"].map(groups.sum()).fillna(0).astype(int)
+        frame[f"{name}_of"] = frame["cell"].map(groups.count()).fillna(0).astype(int)
+    return frame
+
+
+def summary(run: Run) -> dict[str, Any]:
+    """A run as data: its cells with their counts, what could not be run, what to do next."""
+    return {
+        "run": str(run.folder),
+        "sweep": run.manifest.get("sweep", ""),
+        "finished": run.manifest.get("finished", ""),
+        "trials_planned": run.manifest.get("trials", 0),
+        "damaged_lines": run.damaged,
+        "cells": records(rates_table(run)),
+        "unsupported": run.manifest.get("unsupported", []),
+        "next": f"memeval report {run.folder}",
+    }
+
+
+def print_rates(data: Mapping[str, Any]) -> None:
+    """A summary's cells as a table."""
+    cells = data["cells"]
+    more = [n for n in ("embedder", "prefix") if len({cell[n] for cell in cells}) > 1]
+    more += ["fidelity"] if any(cell["fidelity"] != "readable" for cell in cells) else []
+    rates = ("passed", "called", "stored")
+    rows = [
+        [cell["variant"], cell["model"], cell["calling"], *(cell[n] for n in more), cell["trials"],
+         *(_share(cell[name], cell[f"{name}_of"]) for name in rates), cell["invalid"]]
+        for cell in cells
+    ]  # fmt: skip
+    numbers = [f">{name}" for name in ("trials", *rates, "invalid")]
+    table(["design", "model", "calling", *more, *numbers], rows)
+    click.echo("passed: of valid trials; called, stored: of turns that ask to remember something.\n")
+
+
+def print_notes(run: Run, data: Mapping[str, Any]) -> None:
+    """What a reader of the table must know, and what to do next."""
+    if any(cell["smoke"] for cell in data["cells"]):
+        click.echo("Bundled and scripted models are a smoke test, not a measurement of your model.")
+    _print_unsupported(data["unsupported"])
+    for cell in run.manifest.get("cells", []):
+        if cell.get("fidelity") in ("unreadable", "overridden"):
+            notes = short("; ".join(cell["fidelity_notes"]), 200)
+            click.echo(
+                f"{cell['variant']} on {cell['model']}, {cell['calling']}: {cell['fidelity']}: {notes}"
+            )
+    if run.damaged:
+        click.echo(f"{len(run.damaged)} damaged lines of rows.jsonl were left out: {run.damaged[:10]}")
+    if sum(cell["invalid"] for cell in data["cells"]):
+        click.echo("Invalid trials count nowhere; the same command runs them again.")
+    click.echo(f"\nResults: {run.folder}\nNext:    {data['next']}")
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.0f}% ({part}/{whole})" if whole else "–"
+
+
+def _print_unsupported(unsupported: list[dict[str, str]]) -> None:
+    for item in unsupported:
+        click.echo(f"Unsupported: {item['design']} on {item['reason']}")
+
+
+# Before a run
+
+
+def _dry_run(sweep: str, folder: Path, host: str | None, as_json: bool) -> None:
+    from memeval.evaluation.plan import opened
+    from memeval.evaluation.sweep import read_sweep
+
+    described, base = read_sweep(sweep)
+    with opened(described, base, host) as plan:
+        data = forecast(plan, folder)
+    if as_json:
+        emit(data)
+        return
+    table(
+        ["design", "model", "calling", "embedder", "prefix", ">scenarios", ">repeats", ">trials", ">to run"],
+        [list(cell.values()) for cell in data["cells"]],
+        title=f"sweep {data['sweep']}: {data['trials']} trials, {data['to_run']} to run",
+    )
+    _print_unsupported(data["unsupported"])
+    click.echo(f"Order: {data['order']}; tools: {data['tool_order']}.")
+    click.echo(f"Estimate: {data['estimate']}.")
+    click.echo(f"Results would go to {folder}; nothing was run, nothing was written.")
+
+
+def forecast(plan: Plan, folder: Path) -> dict[str, Any]:
+    """What a run would do, as data. The estimate is from trials that the folder holds, or there is none."""
+    done, pace = _earlier(folder, plan.sweep.sweep)
+    cells, left, seconds = [], 0, 0.0
+    unknown: set[str] = set()
+    for cell in plan.cells:
+        row = cell.row
+        to_run = sum(trial.key not in done for trial in cell.trials)
+        cells.append(
+            {
+                "design": row.variant, "model": row.model, "calling": row.calling, "embedder": row.embedder,
+                "prefix": row.prefix, "scenarios": len(cell.planned.scenarios),
+                "repeats": cell.planned.repeats, "trials": len(cell.trials), "to_run": to_run,
+            }
+        )  # fmt: skip
+        left += to_run
+        known = pace.get(row.cell, pace.get((row.model, row.calling)))
+        if to_run and known is None:
+            unknown.add(f"{row.model} ({row.calling})")
+        seconds += to_run * (known or 0.0)
+    return {
+        "sweep": plan.sweep.sweep,
+        "out": str(folder),
+        "cells": cells,
+        "unsupported": plan.unsupported,
+        "trials": sum(len(cell.trials) for cell in plan.cells),
+        "to_run": left,
+        "order": "models one after the other; within them repeats, cells in random order, scenarios",
+        "tool_order": plan.sweep.tool_order,
+        "estimated_seconds": None if unknown else round(seconds, 1),
+        "estimate": _estimate(left, seconds, unknown),
+    }
+
+
+def _estimate(left: int, seconds: float, unknown: set[str]) -> str:
+    if not left:
+        return "all trials are done, so nothing would be run"
+    if unknown:
+        return f"not known: no trial of {', '.join(sorted(unknown))} was run here yet"
+    return f"about {duration(seconds)}, from the mean of the trials that were run here"
+
+
+def _earlier(folder: Path, sweep: str) -> tuple[set[str], Mapping[Any, float]]:
+    """Keys of the trials that are done, and mean seconds a trial by cell and by model and calling mode."""
+    from memeval.errors import InputError
+    from memeval.evaluation.results import MANIFEST, counted, read_manifest, read_rows
+
+    if not (folder / MANIFEST).is_file():
+        return set(), {}
+    manifest = read_manifest(folder)
+    if manifest.get("sweep") != sweep:
+        raise InputError(
+            f"{folder} holds the run of sweep {manifest.get('sweep')!r}, not of {sweep!r};"
+            " give --out another folder"
+        )
+    kind = {cell["cell"]: (cell.get("model"), cell.get("calling")) for cell in manifest.get("cells", [])}
+    trials = counted(row for row in read_rows(folder) if row["table"] == "trial")
+    seen: dict[Any, list[float]] = {}
+    done = set()
+    for key, trial in trials.items():
+        if trial.get("outcome") == "invalid":
+            continue
+        done.add(key)
+        spent = trial.get("seconds_model", 0.0) + trial.get("seconds_harness", 0.0)
+        for name in (trial["cell"], kind.get(trial["cell"])):
+            seen.setdefault(name, []).append(spent)
+    return done, {name: sum(spent) / len(spent) for name, spent in seen.items()}
