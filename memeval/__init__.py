@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from memeval.evaluation.runner import run
     from memeval.reporting.report import report
     from memeval.retrieval.sweep import run_retrieval
-    from memeval.scenarios import load_scenarios
+    from memeval.scenarios.loader import load_scenarios
 
 __version__ = "0.1.0"
 
@@ -35,7 +35,7 @@ _HOMES = {
     "designs": "memeval.designs",
     "embedding": "memeval.embedding",
     "load": "memeval.evaluation.results",
-    "load_scenarios": "memeval.scenarios",
+    "load_scenarios": "memeval.scenarios.loader",
     "report": "memeval.reporting.report",
     "run": "memeval.evaluation.runner",
     "run_retrieval": "memeval.retrieval.sweep",

@@ -1,4 +1,4 @@
-"""What can go wrong, by whose doing. Every message is one sentence: what is wrong, where, what would be right."""
+"""What can go wrong, by whose doing. A message is one sentence: what is wrong, where, what would be right."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from memeval.cli._common import own_code
 from memeval.errors import InfrastructureError, InputError, MemevalError
+from memeval.owncode import own_code
 
 if TYPE_CHECKING:
     from memeval.designs.registry import DesignSpec

@@ -7,14 +7,12 @@ import math
 import re
 import sys
 import time
-import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from memeval.errors import HarnessError, InputError, MemevalError
+from memeval.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,18 +38,6 @@ def server(host: str | None) -> str | None:
     from memeval.settings import load_settings
 
     return load_settings().ollama_host or None
-
-
-@contextmanager
-def own_code(what: str) -> Iterator[None]:
-    """Turns whatever a person's own design raises into one sentence with its file and line."""
-    try:
-        yield
-    except MemevalError:
-        raise
-    except Exception as error:
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        raise HarnessError(f"{what} raised {error!r} ({place.filename}, line {place.lineno})") from error
 
 
 def pairs(given: Sequence[str]) -> dict[str, str]:

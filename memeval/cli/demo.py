@@ -48,8 +48,9 @@ def command(out: Path) -> None:
     pages = report(out)
     manifests = {"Stories": read_manifest(out), "Retrieval": measured.manifest}
     index = combine(pages, manifests=manifests, title="memeval demo")
-    click.echo(f"\n{done}\nDone in {time.monotonic() - started:.0f} s. The bundled chat models are a smoke test,")
-    click.echo("not a measurement of your model; the retrieval numbers are real.\n")
+    click.echo(f"\n{done}\nDone in {time.monotonic() - started:.0f} s.")
+    click.echo("The bundled chat models are a smoke test, not a measurement of your model;")
+    click.echo("the retrieval numbers are real.\n")
     click.echo(f"Open this in a browser:\n{index.resolve()}")
 
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memeval.cli._common import emit, json_option, own_code, short, table
+from memeval.cli._common import emit, json_option, short, table
 from memeval.errors import InputError
+from memeval.owncode import own_code
 
 if TYPE_CHECKING:
     from memeval.designs.registry import DesignSpec

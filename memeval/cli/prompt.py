@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from memeval.cli._common import emit, host_option, json_option, own_code, pairs, plain, server
+from memeval.cli._common import emit, host_option, json_option, pairs, plain, server
 from memeval.errors import InputError
+from memeval.owncode import own_code
 
 if TYPE_CHECKING:
     from memeval.evaluation.fidelity import Fidelity

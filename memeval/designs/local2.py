@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from memeval.designs import tools as build
 from memeval.designs.base import Context, MemoryDesign
-from memeval.errors import TextTooLongError
+from memeval.errors import InputError, TextTooLongError
 from memeval.messages import Intent, Tool, ToolResult
 from memeval.records import Hit
 
@@ -127,7 +127,7 @@ class _Local2(MemoryDesign):
     def after_turn(self, ctx: Context) -> None:
         """The seed's MemoryAgent: question and answer go in as one episode; an empty answer is not kept.
 
-        Fire and forget (L2-22): a text the embedder cannot read whole is left out, not cut.
+        Fire and forget (L2-22): a text the store cannot keep whole is left out, not cut.
         """
         if self.settings["write_path"] != "auto_turn" or not ctx.query.strip() or not ctx.answer.strip():
             return
@@ -141,7 +141,7 @@ class _Local2(MemoryDesign):
         }
         try:
             build.service(ctx, "hook").write_episodic(f"Q: {ctx.query}\nA: {ctx.answer}", metadata)
-        except TextTooLongError:
+        except (TextTooLongError, InputError):
             ctx.state["ingest_skipped"] = ctx.state.get("ingest_skipped", 0) + 1
 
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import inspect
 import json
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +15,8 @@ from typing import Any, TypeVar
 from memeval.designs.base import MemoryDesign
 from memeval.designs.baselines import FullContext, NoMemory
 from memeval.designs.local2 import Local2Dual, Local2Single
-from memeval.errors import HarnessError, InputError, nearest
+from memeval.errors import InputError, nearest
+from memeval.owncode import import_file, own_code
 
 D = TypeVar("D", bound=type[MemoryDesign])
 
@@ -55,12 +54,8 @@ class DesignSpec:
 
     def __call__(self) -> MemoryDesign:
         """A fresh instance."""
-        try:
+        with own_code(f"design {self.design.name!r}, when made,"):
             return self.design(**self.settings)
-        except Exception as error:
-            raise HarnessError(
-                f"design {self.design.name!r} could not be made: {error!r}{_where(error)}"
-            ) from error
 
     @property
     def variant(self) -> str:
@@ -76,11 +71,13 @@ class DesignSpec:
     def fingerprint(self) -> str:
         """Changes with anything the model is shown and, for a person's own design, with its code."""
         design = self()
+        with own_code(f"design {self.design.name!r}"):
+            prompt, tools = design.system_prompt(), [tool.schema() for tool in design.tools()]
         shown = {
             "design": self.design.name,
             "settings": {k: repr(v) for k, v in sorted(design.settings.items())},
-            "prompt": design.system_prompt(),
-            "tools": [tool.schema() for tool in design.tools()],
+            "prompt": prompt,
+            "tools": tools,
             "code": _code_hash(self.design) if self.user_written else "",
         }
         return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()[:16]
@@ -120,19 +117,8 @@ def _find(name: str, base: Path | None) -> type[MemoryDesign]:
 
 def _from_file(name: str, base: Path) -> type[MemoryDesign]:
     file, _, class_name = name.rpartition(":")
-    path = (base / file).resolve()
-    if not path.is_file():
-        raise InputError(f"design {name!r}: there is no file {path}")
-    module_name = f"memeval_user_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
-    spec = importlib.util.spec_from_file_location(module_name, path)
-    if spec is None or spec.loader is None:
-        raise InputError(f"design {name!r}: {path} is no Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[module_name] = module
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise HarnessError(f"{path} could not be imported: {error!r}{_where(error)}") from error
+    path = base / file
+    module = import_file(path)
     design = getattr(module, class_name, None)
     if not (inspect.isclass(design) and issubclass(design, MemoryDesign)):
         classes = [k for k, v in vars(module).items() if inspect.isclass(v) and issubclass(v, MemoryDesign)]
@@ -140,14 +126,6 @@ def _from_file(name: str, base: Path) -> type[MemoryDesign]:
     if not design.name:
         design.name = class_name
     return design
-
-
-def _where(error: BaseException) -> str:
-    """` (file.py, line 12)`: where an exception was raised, for a person who looks for the place."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return "" if trace is None else f" ({trace.tb_frame.f_code.co_filename}, line {trace.tb_lineno})"
 
 
 def _code_hash(design: type) -> str:

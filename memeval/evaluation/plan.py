@@ -19,6 +19,7 @@ from memeval.evaluation.sweep import CellSpec, Planned, Sweep, digest, make_tria
 from memeval.evaluation.trial import LOOP_VERSION, Trial
 from memeval.models.base import ChatModel
 from memeval.models.registry import open_model
+from memeval.owncode import own_code
 from memeval.settings import load_settings
 
 
@@ -91,7 +92,8 @@ def _planned(
             continue
         embedder = embedders[spec.embedder.label]
         design = spec.design()
-        tools, serves = list(design.tools()), design.serves()
+        with own_code(f"design {spec.design.design.name!r}"):
+            tools, serves = list(design.tools()), design.serves()
         key = digest(
             spec.design.fingerprint(), spec.model, model.digest, spec.calling, embedder.fingerprint,
             sweep.store, options.as_dict(), LOOP_VERSION,

@@ -190,7 +190,7 @@ def trial_seed(sweep_seed: int, scenario: str, repeat: int) -> int:
 
 
 def tool_order(sweep: Sweep, repeat: int) -> str:
-    """The order of a repeat. Balanced: even repeats list the reading tools first, odd ones the writing ones."""
+    """The order of a repeat. Balanced: even repeats list first what reads, odd ones what writes."""
     if sweep.tool_order == "balanced":
         return "write_first" if repeat % 2 else "read_first"
     return sweep.tool_order

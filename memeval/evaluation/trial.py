@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import random
 import time
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -19,6 +18,7 @@ from memeval.designs.base import Context, Injection, MemoryDesign
 from memeval.errors import (
     HarnessError,
     InfrastructureError,
+    InputError,
     MemevalError,
     ModelFailureError,
     TextTooLongError,
@@ -31,6 +31,7 @@ from memeval.memory.base import MemoryStore
 from memeval.messages import Intent, Message, Reply, Tool, ToolCall, ToolResult, Usage
 from memeval.models.base import CallingMode, ChatModel, Options
 from memeval.models.calling import ask
+from memeval.owncode import own_code
 from memeval.records import Record, Scope, SeededIds, StoryClock, topic_id
 from memeval.scenarios.schema import Given, Scenario, Session, Turn
 
@@ -242,7 +243,7 @@ class _Run:
         def work() -> ToolResult:
             try:
                 result = tool.run(values, self.ctx)
-            except TextTooLongError as error:
+            except (TextTooLongError, InputError) as error:  # such as half a surrogate pair in the text
                 return _error(f"Error: {error}")
             return self.design.on_result(self.ctx, call, result)
 
@@ -284,16 +285,8 @@ class _Run:
 
     def _own(self, what: str, work: Callable[[], T]) -> T:
         """Run code of the design; what it raises is a bug of its author's, named with its place."""
-        try:
+        with own_code(self._place(what)):
             return work()
-        except MemevalError:
-            raise
-        except Exception as error:
-            frame = traceback.extract_tb(error.__traceback__)[-1]
-            raise HarnessError(
-                f"{self._place(what)} raised {type(error).__name__}: {error} "
-                f"({frame.filename}, line {frame.lineno})"
-            ) from error
 
     def _place(self, what: str) -> str:
         name = self.design.name if hasattr(self, "design") else ""

@@ -6,10 +6,6 @@ index's misses and a model's are never mixed up.
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
-import sys
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +23,8 @@ from memeval.embedding import (
     open_embedder,
 )
 from memeval.embedding.prefixes import apply
-from memeval.errors import HarnessError, InputError, MemevalError
+from memeval.errors import InputError, MemevalError
+from memeval.owncode import import_file
 from memeval.retrieval import metrics
 from memeval.retrieval.datasets import Dataset, Floats, find_dataset, load_dataset
 from memeval.retrieval.results import RetrievalFrames, load_retrieval, refuse_foreign, write
@@ -143,7 +140,7 @@ def run_retrieval(
     refuse_foreign(folder, sweep.retrieval)
     dataset = load_dataset(find_dataset(sweep.dataset, sweep.base))
     if sweep.python is not None:
-        _import(sweep.base / sweep.python)
+        import_file(sweep.base / sweep.python)
     kept = EmbeddingCache(":memory:") if cache is None else cache
     cells = _open(sweep, kept, host)
     try:
@@ -157,9 +154,7 @@ def run_retrieval(
     return RetrievalRun(folder, manifest)
 
 
-def _open(
-    sweep: RetrievalSweep, cache: EmbeddingCache | Literal["default"], host: str | None
-) -> list[_Cell]:
+def _open(sweep: RetrievalSweep, cache: EmbeddingCache | Literal["default"], host: str | None) -> list[_Cell]:
     cells: dict[tuple[str, str], _Cell] = {}
     for entry in sweep.embedders:
         for mode in [entry.prefix] if entry.prefix else sorted(set(sweep.prefixes), key=PREFIX_MODES.index):
@@ -294,23 +289,3 @@ def _about(sweep: RetrievalSweep, dataset: Dataset) -> dict[str, Any]:
         "ranker": "similarity: exact cosine over all documents, rounded to 6 places",
         "ties": "score descending, then document id ascending",
     }
-
-
-def _import(path: Path) -> None:
-    """Run a person's file, so that it registers its embedders. What it raises is a HarnessError."""
-    if not path.is_file():
-        raise InputError(f"{path}: no such file; `python:` names a file that registers embedders")
-    name = f"memeval_own_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise InputError(f"{path}: not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except MemevalError:
-        raise
-    except Exception as error:
-        frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
-        line = error.lineno if isinstance(error, SyntaxError) else frames[-1].lineno if frames else 1
-        raise HarnessError(f"{path}:{line}: raised {type(error).__name__}: {error}") from error

@@ -49,7 +49,10 @@ def test_a_fingerprint_changes_with_what_the_model_is_shown() -> None:
 
 
 def test_a_design_from_a_file_is_found_and_its_code_is_in_its_fingerprint(tmp_path: Path) -> None:
-    source = "from memeval.designs import *\nclass Mine(MemoryDesign):\n    name='mine'\n    def after_turn(self, ctx):\n        x = {}\n"
+    source = (
+        "from memeval.designs import *\nclass Mine(MemoryDesign):\n    name='mine'\n"
+        "    def after_turn(self, ctx):\n        x = {}\n"
+    )
     (tmp_path / "mine.py").write_text(source.format(1))
     first = open_design("mine.py:Mine", tmp_path).fingerprint()
     (tmp_path / "mine.py").write_text(source.format(2))

@@ -141,7 +141,7 @@ def test_what_ones_own_function_returns_amiss_is_a_bug_of_its_own(function, said
 
 
 def test_a_function_may_say_itself_that_its_server_is_down():
-    def remote(texts):  # noqa: ARG001
+    def remote(texts):
         raise InfrastructureError("my server is down", kind="server_down")
 
     register("mine", remote)

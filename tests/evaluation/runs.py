@@ -59,7 +59,7 @@ def sweep(folder: Path, stories: int = 2, **more: Any) -> dict[str, Any]:
 
 
 def main(folder: str, out: str, kill: str) -> None:
-    """Run the sweep and, if told so, die by SIGKILL: at the n-th request, or halfway through the n-th write."""
+    """Run the sweep and, if told so, die by SIGKILL: at the n-th request, or amid the n-th write."""
     import memeval
 
     what, _, number = kill.partition(":")

@@ -147,8 +147,8 @@ def test_a_tool_that_gives_no_result_is_its_authors_bug() -> None:
         def tools(self) -> list[Tool]:
             return [
                 Tool(
-                    name="lazy", description="", parameters={"type": "object", "properties": {}}, effect="read",
-                    intents=lambda a: (), run=lambda a, c: "text",  # type: ignore[arg-type, return-value]
+                    name="lazy", description="", parameters={"type": "object", "properties": {}},
+                    effect="read", intents=lambda a: (), run=lambda a, c: "text",  # type: ignore
                 )
             ]  # fmt: skip
 
@@ -168,8 +168,9 @@ def test_tools_are_ordered_by_effect_and_else_as_written() -> None:
 def test_everything_is_on_record() -> None:
     done = run(story([REMEMBER], [ASK]), [SAVE, "Elixir.", RECALL, "Elixir."], order="write_first", seed=7)
     assert [m["role"] for m in done.transcript.messages] == [
-        "system", "user", "assistant", "tool", "assistant", "system", "user", "assistant", "tool", "assistant",
-    ]  # fmt: skip
+        *("system", "user", "assistant", "tool", "assistant"),
+        *("system", "user", "assistant", "tool", "assistant"),
+    ]
     assert done.calls[0].written == (done.hits[0].record,)
     assert done.hits[0].origin == "tool"
     assert done.trial.seconds_harness > 0
