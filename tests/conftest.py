@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 # before numpy: two BLAS threads on a busy two-core machine embed five times slower than one (8.7 s, 1.7 s)
@@ -17,3 +19,19 @@ def _no_personal_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("MEMEVAL_CACHE", str(tmp_path / "embeddings.sqlite"))
     return
+
+
+@pytest.fixture(autouse=True)
+def _what_a_test_registers_is_gone_after_it() -> Iterator[None]:
+    homes = (
+        ("memeval.designs.registry", "_DESIGNS"),
+        ("memeval.models.registry", "_registered"),
+        ("memeval.embedding.registry", "_own"),
+    )
+    before = {home: dict(getattr(sys.modules[home], name)) for home, name in homes if home in sys.modules}
+    yield
+    for home, name in homes:
+        if home in before:
+            known = getattr(sys.modules[home], name)
+            known.clear()
+            known.update(before[home])

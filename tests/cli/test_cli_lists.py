@@ -115,7 +115,7 @@ def test_the_designs_of_a_file_of_ones_own(invoke: Invoke, tmp_path: Path) -> No
     [
         ("x = 1", "defines no design"),
         ("def", "mine.py:1: not Python"),
-        ("class A(B): pass", "could not be imported"),
+        ("class A(B): pass", "mine.py, line 1)"),
     ],
 )
 def test_a_file_without_a_design_is_one_sentence(
