@@ -28,7 +28,6 @@ class Cell:
     """A cell that is open for running."""
 
     row: CellRow
-    key: str
     spec: CellSpec
     planned: Planned
     trials: list[Trial] = field(default_factory=list)
@@ -109,9 +108,9 @@ def _planned(
             embedder_fingerprint=embedder.fingerprint, store=sweep.store,
             options=json.dumps(options.as_dict(), sort_keys=True),
         )  # fmt: skip
-        cell = Cell(row, key, spec, planned)
+        cell = Cell(row, spec, planned)
         cell.trials = [
-            make_trial(sweep, spec, key, key, scenario, repeat, options)
+            make_trial(sweep, spec, key, scenario, repeat, options)
             for repeat in range(planned.repeats)
             for scenario in planned.scenarios
         ]

@@ -83,23 +83,21 @@ class _Runner:
         self.starts = [*earlier, _now()]
 
     def run(self) -> None:
+        self._manifest()  # first: a folder with rows but no manifest would be taken for somebody else's
         writer = RunWriter(self.folder)
         scratch = Path(tempfile.mkdtemp(prefix="memeval-"))
         try:
             done, attempts = self._done()
             todo = [(cell, trial) for cell, trial in self.plan.trials() if trial.key not in done]
             total = sum(len(cell.trials) for cell in self.plan.cells)
-            self._manifest()
             self.progress(total - len(todo), total, None)
             checked: set[str] = set()
-            skipped = 0
             with _Memories(self.plan, scratch) as memories:
                 for number, (cell, trial) in enumerate(todo, total - len(todo) + 1):
-                    if cell.key not in checked:
-                        checked.add(cell.key)
+                    if cell.row.cell not in checked:
+                        checked.add(cell.row.cell)
                         self._check_fidelity(cell)
                     if cell.row.fidelity == "unreadable":
-                        skipped += 1
                         continue
                     attempt = attempts.get(trial.key, 0) + 1
                     result = self._trial(cell, trial, memories, attempt)
@@ -121,12 +119,15 @@ class _Runner:
         self.invalid_in_a_row += 1
         reason = result.trial.invalid_reason
         if reason.startswith("server_down") or not model.healthy() or self.invalid_in_a_row >= GIVE_UP_AFTER:
-            raise InfrastructureError(
-                f"stopped at {trial.scenario.scenario} with {cell.row.model}: {reason.partition(': ')[2]}; "
-                f"what was done is kept in {self.folder}, and the same command goes on from there",
-                kind="server_down",
-            )
+            raise self._stopped(trial.scenario.scenario, cell, reason.partition(": ")[2])
         return result
+
+    def _stopped(self, at: str, cell: Cell, reason: str) -> InfrastructureError:
+        return InfrastructureError(
+            f"stopped at {at} with {cell.row.model}: {reason}; what was done is kept in {self.folder}, "
+            "and the same command goes on from there",
+            kind="server_down",
+        )
 
     def _done(self) -> tuple[set[str], dict[str, int]]:
         """Keys of trials that count, and how many attempts each key has had."""
@@ -141,9 +142,11 @@ class _Runner:
         model = self.plan.models[cell.row.model]
         design = cell.spec.design()
         tools = order_tools(design.tools(), "as_written", 0)
-        report = ledger(
-            model, cell.spec.calling, design.system_prompt(), tools, self.plan.sweep.model_options()
-        )  # fmt: skip
+        options = self.plan.sweep.model_options()
+        try:
+            report = ledger(model, cell.spec.calling, design.system_prompt(), tools, options)
+        except InfrastructureError as error:
+            raise self._stopped("the check of fidelity", cell, str(error)) from error
         unreadable = report.status == "unreadable"
         cell.row.fidelity = "overridden" if unreadable and self.plan.sweep.allow_unreadable else report.status
         cell.row.fidelity_notes, cell.row.tool_tax = tuple(report.notes), report.tool_tax
@@ -155,7 +158,7 @@ class _Runner:
         before = read_manifest(self.folder) if (self.folder / MANIFEST).is_file() else {}
         known = {cell["cell"]: cell for cell in before.get("cells", [])}
         for cell in plan.cells:
-            if cell.row.fidelity == "unverified" and (earlier := known.get(cell.key)):
+            if cell.row.fidelity == "unverified" and (earlier := known.get(cell.row.cell)):
                 cell.row.fidelity = earlier.get("fidelity", "unverified")
                 cell.row.fidelity_notes = tuple(earlier.get("fidelity_notes", ()))
                 cell.row.tool_tax = earlier.get("tool_tax")

@@ -197,13 +197,11 @@ def tool_order(sweep: Sweep, repeat: int) -> str:
 
 
 def make_trial(
-    sweep: Sweep, spec: CellSpec, cell: str, cell_key: str, scenario: Scenario, repeat: int, options: Options
+    sweep: Sweep, spec: CellSpec, cell: str, scenario: Scenario, repeat: int, options: Options
 ) -> Trial:
     """One trial with its key: the hash of everything its result depends on, expectations not among them."""
     order, seed = tool_order(sweep, repeat), trial_seed(sweep.seed, scenario.scenario, repeat)
-    key = digest(
-        cell_key, scenario.shown(), order, options.as_dict(), sweep.store, LOOP_VERSION, repeat, seed
-    )
+    key = digest(cell, scenario.shown(), order, options.as_dict(), sweep.store, LOOP_VERSION, repeat, seed)
     return Trial(
         key=key, cell=cell, scenario=scenario, design=spec.design, calling=spec.calling, options=options,
         order=order, repeat=repeat, seed=seed,

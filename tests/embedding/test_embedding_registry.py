@@ -118,7 +118,7 @@ def test_an_exception_in_ones_own_function_names_function_file_line_and_error():
         open_embedder("mine", cache=None)
     said = str(caught.value)
     assert "'mine' (broken, " in said
-    assert f"test_registry.py, line {line}) raised KeyError: 'dimension'" in said
+    assert f"test_embedding_registry.py, line {line}) raised KeyError: 'dimension'" in said
     assert isinstance(caught.value.__cause__, KeyError)
 
 
@@ -180,7 +180,9 @@ def test_a_callable_object_and_a_builtin_have_a_digest_too():
             raise ValueError("no")
 
     register("mine", Engine())
-    with pytest.raises(HarnessError, match=r"\(Engine, .*test_registry.py, line \d+\) raised ValueError: no"):
+    with pytest.raises(
+        HarnessError, match=r"\(Engine, .*test_embedding_registry.py, line \d+\) raised ValueError: no"
+    ):
         open_embedder("mine")
     register("mine", len)
     with pytest.raises(HarnessError, match="shape"):

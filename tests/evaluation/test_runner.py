@@ -79,7 +79,9 @@ def test_an_invalid_trial_runs_again_as_a_new_attempt(tmp_path: Path) -> None:
     fails = failing(1)
 
     def once(messages: Any, tools: Any) -> Any:
-        return InfrastructureError("slow", kind="timeout") if next(fails) else scripted(messages, tools)
+        of_a_story = "remember" in messages[-1].content
+        failed = of_a_story and next(fails)
+        return InfrastructureError("slow", kind="timeout") if failed else scripted(messages, tools)
 
     register_model("scripted:test", lambda: ScriptedModel(once))
     first = memeval.run(sweep(tmp_path), tmp_path / "run").trials
@@ -102,8 +104,11 @@ def test_a_dead_server_stops_the_run_and_is_no_row(tmp_path: Path) -> None:
 
 
 def test_a_server_that_only_fails_stops_the_run(tmp_path: Path) -> None:
-    bad = InfrastructureError("HTTP 500", kind="server_error")
-    register_model("scripted:test", lambda: ScriptedModel(lambda m, t: bad))
+    def bad(messages: Any, tools: Any) -> Any:
+        of_a_story = "remember" in messages[-1].content
+        return InfrastructureError("HTTP 500", kind="server_error") if of_a_story else "ok"
+
+    register_model("scripted:test", lambda: ScriptedModel(bad))
     with pytest.raises(InfrastructureError):
         memeval.run(sweep(tmp_path), tmp_path / "run")
     assert len(counted_keys(tmp_path / "run")) == 2

@@ -1,0 +1,75 @@
+"""Verdicts that the saboteurs do not reach: other expectations, other stages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from stories import ELIXIR, RECALL, SAVE, call, run, story
+
+FACTS = {"language": ELIXIR, "old": {"text": "It was Erlang.", "values": ["Erlang"]}}
+
+
+def turn(user: str, **expect: Any) -> dict[str, Any]:
+    return {"user": user, "expect": expect}
+
+
+@pytest.mark.parametrize(
+    ("reply", "passed"), [("It is Elixir.", True), ("It was Erlang, now Elixir.", False), ("Hm.", False)]
+)
+def test_an_avoided_value_must_not_be_named(reply: str, passed: bool) -> None:
+    asked = turn("Which?", intent="recall", answer={"states": ["language"], "avoids": ["old"]})
+    assert run(story([asked], facts=FACTS), [reply]).trial.passed is passed
+
+
+@pytest.mark.parametrize(("reply", "passed"), [("I don't know that.", True), ("It is blue.", False)])
+def test_not_knowing_must_be_admitted(reply: str, passed: bool) -> None:
+    asked = turn("Which colour?", intent="recall", answer={"admits_unknown": True})
+    assert run(story([asked]), [reply]).trial.passed is passed
+
+
+def test_a_refusal_confirms_nothing_though_it_names_the_value() -> None:
+    asked = turn(
+        "Remember it: Elixir, my language of choice.", intent="remember", answer={"confirms": ["language"]}
+    )
+    assert run(story([asked]), [SAVE, "I'm sorry, I cannot do that with Elixir."]).turns[0].answered is False
+
+
+def test_the_store_must_lack_what_it_must_lack() -> None:
+    asked = turn("Just chatting about Elixir.", intent="none", store={"lacks": ["language"]})
+    assert run(story([asked]), [SAVE, "Saved."]).trial.passed is False
+    assert run(story([asked]), ["Nice."]).trial.passed is True
+
+
+def test_a_given_record_is_found_and_is_nobodys_save() -> None:
+    asked = turn("Which language do I prefer?", intent="recall", facts=["language"], required=["retrieved"])
+    tale = story([asked]).model_dump(mode="json")
+    tale["sessions"][0]["given"] = [{"text": "Elixir", "key": "user.language", "kind": "topic"}]
+    from memeval.scenarios.schema import Scenario
+
+    done = run(Scenario.model_validate(tale), [RECALL, "Elixir."])
+    assert (done.turns[0].retrieved, done.trial.passed) == (True, True)
+    assert done.hits[0].origin == "given"
+
+
+def test_a_required_stage_behind_a_broken_one_fails() -> None:
+    asked = turn("Which language?", intent="recall", facts=["language"], required=["retrieved"])
+    assert run(story([asked]), ["No idea."]).trial.passed is False
+
+
+def test_a_required_stage_does_not_count_where_no_tool_serves_it() -> None:
+    asked = turn("Keep Elixir in mind, please.", intent="remember", facts=["language"], required=["called"])
+    assert run(story([asked]), ["Fine."], design="none").trial.passed is True
+
+
+def test_the_first_call_names_what_a_turn_was_taken_for() -> None:
+    asked = turn("Please remember Elixir.", intent="remember", facts=["language"])
+    done = run(story([asked]), [call("search_memory", query="Elixir"), SAVE, "Saved."])
+    assert (done.turns[0].called_intent, done.turns[0].called_tool) == ("search", "search_memory")
+    assert done.turns[0].called is True
+
+
+def test_a_turn_without_expectation_has_no_verdict_but_a_phantom_is_seen() -> None:
+    done = run(story([{"user": "Elixir is nice."}]), ["I'll remember that."])
+    row = done.turns[0]
+    assert (row.intent, row.called, row.passed, row.phantom_save) == ("", None, None, True)
