@@ -86,15 +86,30 @@ def saved(turns: pd.DataFrame) -> pd.Series[bool]:
     return turns["stored"].mask(turns["stored"].isna() & broken.fillna(False), False)
 
 
-def saving(turns: pd.DataFrame, *, by_order: bool = True, level: float = 0.95) -> pd.DataFrame:
-    """How often a "please remember" ended in the right thing stored, by design and tool order."""
+def saving(
+    turns: pd.DataFrame, *, value: str = "saved", by_order: bool = True, level: float = 0.95
+) -> pd.DataFrame:
+    """How often a "please remember" ended in the right thing stored, by design and tool order.
+
+    With `value="called"`: how often a tool that saves was called at all.
+    """
     frame = asked_to_remember(turns)
     keys = cell_keys(frame) + (["order"] if by_order else [])
-    return rates(frame.assign(saved=saved(frame)), keys, value="saved", level=level)
+    return rates(frame.assign(saved=saved(frame)), keys, value=value, level=level)
 
 
-def differences(turns: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+def obeying(turns: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """Both steps of obeying a "please remember", one below the other: `step` is `called` or `saved`."""
+    import pandas as pd
+
+    steps = ("called", "saved")
+    return pd.concat([saving(turns, value=step, level=level).assign(step=step) for step in steps])
+
+
+def differences(turns: pd.DataFrame, *, value: str = "saved", level: float = 0.95) -> pd.DataFrame:
     """Every two variants of a model and calling mode compared on the saving rate, paired by family.
+
+    With `value="called"`: on how often a tool that saves was called.
 
     Over both tool orders; `p` is adjusted by Holm for the number of comparisons. Pairs with fewer than five
     families are left out.
@@ -105,9 +120,9 @@ def differences(turns: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     frame = frame.assign(saved=saved(frame))
     rows = []
     for (model, calling), group in frame.groupby(list(ROW), sort=True):
-        judged = group[group["saved"].notna()]
+        judged = group[group[value].notna()]
         for one, other in combinations(sorted(judged["variant"].unique()), 2):
-            found = paired(judged, other, one, "saved", level=level)
+            found = paired(judged, other, one, value, level=level)
             if found.units >= FEW:
                 rows.append(
                     {"model": model, "calling": calling, "a": other, "b": one, "difference": found.diff,
@@ -144,8 +159,10 @@ def intents(turns: pd.DataFrame) -> pd.DataFrame:
         asked=frame["intent"].mask(frame["decoy"].astype(bool), "decoy"),
         called=frame["called_intent"].mask(leaked, LEAKED),
     )
-    keys = [*cell_keys(turns), "asked", "called"]
-    return frame.groupby(keys, dropna=False, observed=True).size().rename("turns").reset_index()
+    keys = cell_keys(turns)
+    families = frame.groupby(keys, dropna=False, observed=True)["family"].nunique().rename("families")
+    counts = frame.groupby([*keys, "asked", "called"], dropna=False, observed=True).size().rename("turns")
+    return counts.reset_index().merge(families.reset_index(), on=keys, how="left")
 
 
 def leaked_intents(turns: pd.DataFrame) -> pd.DataFrame:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from memeval.analysis.intervals import FEW
 from memeval.analysis.tables import LEAKED, intent_order
 from memeval.evaluation.rows import STAGES
 from memeval.reporting.dots import caption, drawable, key, labelled, nothing, panels
@@ -31,7 +32,21 @@ if TYPE_CHECKING:
 
 
 def headline(numbers: pd.DataFrame) -> Figure:
-    """How often "please remember" was obeyed, by design; a panel for each tool order."""
+    """How often "please remember" was obeyed, by design; a panel for each tool order.
+
+    Of `tables.obeying`: calling a tool that saves above, storing the right thing below. Of `tables.saving`:
+    the latter alone.
+    """
+    if "step" in numbers:
+        steps = {"called": "called a tool that saves", "saved": "stored the right thing"}
+        facets = {f"{s} {o}": f"{steps[s]}\n{ORDERS[o]}" for s in steps for o in ORDERS}
+        return panels(
+            numbers.assign(panel=numbers["step"] + " " + numbers["order"]),
+            title="Asked to remember, did the model do it?",
+            what="“please remember” turns; above: a tool that saves was called, below: the fact was stored",
+            facet="panel",
+            facets=facets,
+        )
     return panels(
         numbers,
         title="Asked to remember, did the model save it?",
@@ -139,7 +154,9 @@ def intent_matrix(counts: pd.DataFrame) -> Figure:
     title = "What was asked for, and what was called"
     if not len(counts):
         return nothing(title)
-    frame = counts.assign(row=row_labels(counts))
+    enough = counts["families"] >= FEW
+    frame = counts[enough] if enough.any() else counts
+    frame = frame.assign(row=row_labels(frame))
     variants, rows = sorted(frame["variant"].unique()), list(dict.fromkeys(frame["row"]))
     asked = intent_order(frame["asked"])
     called = [name for name in intent_order(frame["called"]) if name not in ("none", LEAKED)] + [
@@ -164,6 +181,8 @@ def intent_matrix(counts: pd.DataFrame) -> Figure:
                 axes[i][j].set_ylabel(row, rotation=0, ha="right", va="center", labelpad=10)
     heading(figure, title, smoke="smoke" in frame and bool(frame["smoke"].any()))
     note = "rows: asked for (turns); columns: intent of the first call that ran; colour: share of the row"
+    if len(left := counts[~enough]) and enough.any():
+        note += f"\nfewer than {FEW} families, not drawn: {', '.join(sorted(left['variant'].unique()))}"
     figure.supxlabel(f"{note}\nall with {shared}" if shared else note, fontsize=9, color="0.3")
     return figure
 
@@ -199,7 +218,10 @@ def passed(counts: pd.DataFrame, ax: Axes | None = None) -> Figure:
     if not len(counts):
         return nothing(title)
     names, shared = short_variants(sorted(counts["variant"].unique()))
-    columns = [f"{names[v]}\n{row}" for v, row in zip(counts["variant"], row_labels(counts), strict=True)]
+    columns = [
+        f"{names[v]}\n{row}".replace(" ", "\n")
+        for v, row in zip(counts["variant"], row_labels(counts), strict=True)
+    ]
     frame = counts.assign(column=columns, share=counts.successes / counts.trials)
     table = frame.pivot_table(index="family", columns="column", values="share")
     table = table.loc[table.mean(axis=1).sort_values(ascending=False, kind="stable").index]

@@ -36,7 +36,7 @@ def rate_words(row: Mapping[Hashable, Any]) -> str:
 def describe(numbers: pd.DataFrame, what: str) -> str:
     """A figure of rates as text: `what`, then every row's rate, interval and counts."""
     keys = [key for key in cell_keys(numbers) if key not in ("smoke", "fidelity")] if len(numbers) else []
-    keys += [key for key in ("order", "stage") if key in numbers]
+    keys += [key for key in ("step", "order", "stage") if key in numbers]
     judged = numbers[numbers["trials"] > 0]
     parts = [
         ", ".join(ORDERS.get(str(row[key]), str(row[key])) for key in keys) + ": " + rate_words(row)
@@ -82,34 +82,44 @@ def describe_scores(scores: pd.DataFrame) -> str:
     return f"Cosine of the best hit. {'; '.join(parts)}."
 
 
+STEPS = {"called": "called a saving tool", "saved": "stored the right thing"}
+
+
 def headline_sentence(turns: pd.DataFrame, *, level: float = 0.95) -> str:
-    """Whether the designs differ in obeying "please remember", a line for each model and calling mode.
+    """Whether the designs differ in obeying "please remember": for each model and calling mode a line on
+    calling a tool that saves, and one on storing the right thing.
 
     Over both tool orders, paired by family. A difference that chance could have made is said to be not
     shown, never to be none.
     """
-    rates = saving(turns, by_order=False, level=level)
-    judged = rates[(rates["units"] > 0) & ~rates["few"].astype(bool)]
-    gaps = differences(turns, level=level)
-    names, shared = short_variants(sorted(judged["variant"].unique()))
-    lines = []
-    for (model, calling), group in judged.groupby(["model", "calling"], sort=True):
-        mine = gaps[(gaps["model"] == model) & (gaps["calling"] == calling)]
-        told = " ".join(difference_words(row, names) for row in mine.to_dict("records"))
-        each = _join(f"{names[row['variant']]} {rate_words(row)}" for row in group.to_dict("records"))
-        lines.append(f"{model}, {calling}: {told} Saved when asked to: {each}.".replace("  ", " "))
+    lines: dict[tuple[str, str, str], str] = {}
+    smoke: list[bool] = []
+    shared = ""
+    for step, did in STEPS.items():
+        rates = saving(turns, value=step, by_order=False, level=level)
+        judged = rates[(rates["units"] > 0) & ~rates["few"].astype(bool)]
+        gaps = differences(turns, value=step, level=level)
+        names, shared = short_variants(sorted(judged["variant"].unique()))
+        smoke += list(judged["smoke"].astype(bool)) if "smoke" in judged else []
+        for (model, calling), group in judged.groupby(["model", "calling"], sort=True):
+            mine = gaps[(gaps["model"] == model) & (gaps["calling"] == calling)]
+            told = " ".join(difference_words(row, names, did) for row in mine.to_dict("records"))
+            each = _join(f"{names[row['variant']]} {rate_words(row)}" for row in group.to_dict("records"))
+            said = f"{model}, {calling}, {did}: {each}. {told}"
+            lines[str(model), str(calling), step] = said.strip()
     if not lines:
         return "Too few families to say whether the designs differ: see the counts below."
+    told_lines = [lines[key] for key in sorted(lines)]
     if shared:
-        lines.append(f"All with {shared}.")
-    if "smoke" in judged and judged["smoke"].astype(bool).any():
-        which = "This" if judged["smoke"].astype(bool).all() else "What is marked so"
-        lines.append(f"{which} is a {SMOKE}.")
-    return "\n".join(lines)
+        told_lines.append(f"All with {shared}.")
+    if any(smoke):
+        which = "This" if all(smoke) else "What is marked so"
+        told_lines.append(f"{which} is a {SMOKE}.")
+    return "\n".join(told_lines)
 
 
-def difference_words(row: Mapping[Hashable, Any], names: Mapping[str, str]) -> str:
-    """A paired difference in words."""
+def difference_words(row: Mapping[Hashable, Any], names: Mapping[str, str], did: str) -> str:
+    """A paired difference in words; `did` says in what."""
     points, a, b = 100 * row["difference"], names[row["a"]], names[row["b"]]
     inside = "every family alike"
     if row["lo"] == row["lo"]:
@@ -118,9 +128,10 @@ def difference_words(row: Mapping[Hashable, Any], names: Mapping[str, str]) -> s
     sure = f"{inside}; {chance}, adjusted for all comparisons"
     counted = f"it did better in {row['a better']} of {row['families']} families, worse in {row['b better']}"
     if row["p"] < 1 - row["level"]:
-        verdict = f"{a} saved {abs(points):.0f} points {'more' if points > 0 else 'less'} often than {b}"
+        verdict = f"{a} {did} {abs(points):.0f} points {'more' if points > 0 else 'less'} often than {b}"
         return f"{verdict} ({sure}); {counted}."
-    return f"no difference is shown between {a} and {b} ({signed(row['difference'])} points, {sure})."
+    gap = f"{signed(row['difference'])} points for {a}"
+    return f"No difference is shown between {a} and {b} ({gap}; {sure})."
 
 
 def quality_sentence(table: pd.DataFrame) -> str:

@@ -21,6 +21,7 @@ def texts(figure) -> str:
 
 def test_the_headline_draws_each_rate_at_its_place_with_tool_orders_apart(run) -> None:
     numbers = tables.saving(run.turns)
+    assert len(figures.headline(tables.obeying(run.turns)).axes) == 4
     figure = figures.headline(numbers)
     assert [ax.get_title("left") or ax.get_title() for ax in figure.axes] == [
         "tools that read listed first",
@@ -144,13 +145,16 @@ def test_alternative_texts_hold_the_numbers(run) -> None:
 
 def test_the_headline_says_not_shown_where_chance_could_have_made_it(run) -> None:
     said = words.headline_sentence(run.turns)
-    gaps = tables.differences(run.turns)
-    assert said.count("no difference is shown") == (gaps["p"] >= 0.05).sum()
+    gaps = pd.concat(tables.differences(run.turns, value=step) for step in ("called", "saved"))
+    assert said.count("No difference is shown") == (gaps["p"] >= 0.05).sum()
     assert said.count("points more often than") == (gaps["p"] < 0.05).sum()
     more = synthetic.frames(families=24).turns
     clear = more.assign(stored=more["variant"].str.startswith("local2_single").astype("boolean"))
     clear = clear.assign(called=True, arguments=True).astype({"called": "boolean", "arguments": "boolean"})
-    assert "local2_single saved 100 points more often than local2_dual" in words.headline_sentence(clear)
+    assert (
+        "local2_single stored the right thing 100 points more often than local2_dual"
+        in words.headline_sentence(clear)
+    )
     assert "Too few families" in words.headline_sentence(synthetic.frames(families=4).turns)
 
 
