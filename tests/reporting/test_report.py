@@ -55,7 +55,7 @@ def test_a_tool_run_gets_its_report_as_notebook_and_page(page: Path, run: Path) 
     assert page == run / "report" / "tool_selection.html"
     html = page.read_text(encoding="utf-8")
     assert "90% interval" in html  # the parameter arrived
-    assert "saved when asked to" in html.lower()
+    assert "stored the right thing: " in html
     assert page.with_suffix(".ipynb").is_file()
 
 
@@ -148,7 +148,7 @@ def test_the_front_page_holds_answer_picture_provenance_and_link(page: Path, run
     html = index.read_text(encoding="utf-8")
     assert index == run / "report" / "index.html"
     assert_offline(html)
-    assert "saved when asked to" in html.lower()
+    assert "stored the right thing: " in html
     (picture,) = Page(html).with_tag("img")
     assert (picture["alt"] or "").startswith("Share of please-remember turns")
     assert {"href": "tool_selection.html"} in Page(html).with_tag("a")
