@@ -17,6 +17,7 @@ from memeval.settings import ollama_url
 QUICK_SECONDS = 10.0  # for requests that run no model
 LARGEST_REPLY = 32 * 2**20  # bytes; a chat reply is a few thousand
 _OVERFLOW = re.compile(r"exceeds? the (available )?context|longer than the context length", re.IGNORECASE)
+REPEATS = 30  # chunks; Ollama gives up on a token after more than 30 in a row (llm/server.go)
 _MALFORMED = "error parsing tool call"
 
 
@@ -53,7 +54,12 @@ class Server:
             return self._object(data)
 
     def stream(self, body: Mapping[str, Any], seconds: float) -> Iterator[dict[str, Any]]:
-        """The chunks of a streamed chat, up to the one with `done: true`."""
+        """The chunks of a streamed chat, up to the one with `done: true`.
+
+        Ollama breaks a reply off without that chunk when the model writes one token more than 30 times in a
+        row (seen on 0.24, the same for the same seed): the model's failure, not the server's.
+        """
+        last, same = "", 0
         with self._open("POST", "/api/chat", body, seconds) as response:
             if response.status_code != 200:
                 raise self._refusal(response.status_code, response.read(), body)
@@ -64,6 +70,13 @@ class Server:
                 yield chunk
                 if chunk.get("done"):
                     return
+                said = _said(chunk)
+                last, same = said, same + 1 if said == last else 1
+            if same >= REPEATS:
+                raise ModelFailureError(
+                    f"the reply repeats {last!r} without end, and the server broke it off",
+                    kind="runaway_length",
+                )
             raise InfrastructureError(
                 f"{self.host} ended a reply without `done: true`; it is not whole", kind="truncated"
             )
@@ -166,3 +179,10 @@ class Server:
         if status == 503:
             return BusyError(f"{self.host} is busy: {said}")
         return InfrastructureError(f"{self.host} answered {status}: {said[:500]}", kind="server_error")
+
+
+def _said(chunk: Mapping[str, Any]) -> str:
+    """What a chunk of a chat adds to the reply, bare of space, as the server compares it."""
+    message = chunk.get("message")
+    said = message.get("content") if isinstance(message, dict) else None
+    return said.strip() if isinstance(said, str) else ""

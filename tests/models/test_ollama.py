@@ -160,6 +160,15 @@ def test_a_stream_cut_at_any_byte_is_truncated_and_never_a_short_answer(chunked:
         assert model.chat(HELLO, options=Options(deadline=20)).content == "Hello you."
 
 
+def test_a_reply_that_the_server_broke_off_for_repeating_itself_is_the_models_failure() -> None:
+    pieces = [line(message={"role": "assistant", "content": text}) for text in ["So", *[" so"] * 30]]
+    with FakeOllama([Answer(pieces)]) as fake, pytest.raises(ModelFailureError) as caught:
+        ask(fake)
+    assert caught.value.kind == "runaway_length"
+    with FakeOllama([Answer(pieces[:-5])]) as fake, pytest.raises(InfrastructureError):
+        ask(fake)
+
+
 def test_a_whole_last_line_without_its_line_feed_is_a_reply() -> None:
     with FakeOllama([Answer([said("Hi.")[:-1]])]) as fake:
         assert ask(fake).content == "Hi."
