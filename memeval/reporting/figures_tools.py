@@ -88,8 +88,10 @@ def stages(numbers: pd.DataFrame) -> Figure:
 
 
 @styled
-def order_effect(numbers: pd.DataFrame, ax: Axes | None = None) -> Figure:
-    """How much the saving rate moves when only the order of the tools changes.
+def order_effect(
+    numbers: pd.DataFrame, ax: Axes | None = None, *, what: str = "in which the fact was stored"
+) -> Figure:
+    """How much a rate of `tables.saving` moves when only the order of the tools changes; `what` says which.
 
     Open markers: tools that read listed first; filled: tools that write first. The line between them is the
     effect of order alone.
@@ -131,8 +133,8 @@ def order_effect(numbers: pd.DataFrame, ax: Axes | None = None) -> Figure:
     if figure is not None:
         signs = [*key(names[hue] for hue in hues), *_order_key()]
         heading(figure, title, smoke="smoke" in shown and bool(shown["smoke"].any()), key=signs)
-        what = "“please remember” turns saved; intervals as in the figure before"
-        figure.supxlabel(caption(shown, what, left_out, shared, bars=False), fontsize=9, color="0.3")
+        turns = f"“please remember” turns {what}; intervals as in the first figure"
+        figure.supxlabel(caption(shown, turns, left_out, shared, bars=False), fontsize=9, color="0.3")
     return owner  # type: ignore[return-value]  # a SubFigure draws the same
 
 

@@ -63,7 +63,7 @@ def test_the_page_loads_nothing_runs_nothing_and_names_its_pictures(page: Path) 
     html = page.read_text(encoding="utf-8")
     assert_offline(html)
     pictures = Page(html).with_tag("img")
-    assert len(pictures) == 7
+    assert len(pictures) == 8
     assert all((picture["src"] or "").startswith("data:image/png;base64,") for picture in pictures)
     assert all(len(picture["alt"] or "") > 40 for picture in pictures)
 
