@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memeval.errors import InfrastructureError, InputError
+from memeval.evaluation.results import write_atomically
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,23 +88,11 @@ def write(folder: Path, about: Row, cells: Sequence[Row], rows: Sequence[Row]) -
     }
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _replace(folder / ROWS, content)
-        _replace(folder / MANIFEST, (_line(manifest, indent=2) + "\n").encode())
+        write_atomically(folder / ROWS, content)
+        write_atomically(folder / MANIFEST, (_line(manifest, indent=2) + "\n").encode())
     except OSError as error:
         raise InfrastructureError(f"{folder}: results cannot be written: {error.strerror}") from error
     return manifest
-
-
-def _replace(path: Path, content: bytes) -> None:
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _manifest(folder: Path) -> dict[str, Any]:

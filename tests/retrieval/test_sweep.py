@@ -238,7 +238,7 @@ def test_what_cannot_be_written_whole_leaves_the_old_results(
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("memeval.retrieval.results.os.fsync", full)
+    monkeypatch.setattr("memeval.evaluation.results.os.fsync", full)
     with pytest.raises(InfrastructureError, match="results cannot be written: No space left on device"):
         run_retrieval(sweep, folder / "out", cache=None)
     assert {path: path.read_bytes() for path in (folder / "out").iterdir()} == before
