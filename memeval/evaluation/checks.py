@@ -56,7 +56,6 @@ class TurnTrace:
     calls: list[CallTrace] = field(default_factory=list)
     injected: str = ""
     injected_hits: tuple[Hit, ...] = ()
-    leaked_intents: list[str] = field(default_factory=list)
 
     @property
     def written(self) -> list[str]:

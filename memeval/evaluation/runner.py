@@ -68,15 +68,15 @@ def run(
         planned = stack.enter_context(opened(described, base, host))
         folder.mkdir(parents=True, exist_ok=True)
         stack.enter_context(_only_writer(folder))
-        _Runner(planned, folder, progress, host).run()
+        _Runner(planned, folder, progress).run()
     return load(folder)
 
 
 class _Runner:
     """One run under way."""
 
-    def __init__(self, planned: Plan, folder: Path, progress: Progress | None, host: str | None) -> None:
-        self.plan, self.folder, self.host = planned, folder, host
+    def __init__(self, planned: Plan, folder: Path, progress: Progress | None) -> None:
+        self.plan, self.folder = planned, folder
         self.progress = progress or (lambda done, total, result: None)
         self.invalid_in_a_row = 0
         earlier = read_manifest(folder)["starts"] if (folder / MANIFEST).is_file() else []

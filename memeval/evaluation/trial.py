@@ -162,7 +162,7 @@ class _Run:
         while True:
             reply = self._ask(self._request(injection, directive))
             for call in reply.leaked:
-                self._leak(trace, call)
+                self._leak(call)
             message = Message(
                 role="assistant", content=reply.content, thinking=reply.thinking, tool_calls=reply.tool_calls
             )
@@ -256,11 +256,10 @@ class _Run:
     def _intents(self, tool: Tool, values: Mapping[str, Any]) -> tuple[Intent, ...]:
         return self._own(f"intents of {tool.name!r}", lambda: tool.intents(values))
 
-    def _leak(self, trace: TurnTrace, call: ToolCall) -> None:
+    def _leak(self, call: ToolCall) -> None:
         tool, _ = find_tool(call.name, self.tools)
         raw = call.arguments if isinstance(call.arguments, Mapping) else {}
         intents = self._intents(tool, raw) if tool else ()
-        trace.leaked_intents += intents[:1]
         self.note.leak(call, intents[0] if intents else "")
 
     def _record(self, given: Given) -> Record:
