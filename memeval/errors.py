@@ -9,7 +9,9 @@ from typing import Literal
 FailureKind = Literal[
     "malformed_call", "unreadable_reply", "empty_reply", "loop", "runaway_length", "context_overflow"
 ]
-InvalidKind = Literal["server_down", "timeout", "bad_response", "server_error", "truncated", "embedding"]
+InvalidKind = Literal[
+    "server_down", "timeout", "bad_response", "server_error", "truncated", "embedding", "slow_store"
+]
 
 
 class MemevalError(Exception):
@@ -20,6 +22,10 @@ class MemevalError(Exception):
 
 class InputError(MemevalError):
     """A file, a name or a setting that a person wrote is wrong."""
+
+
+class ReadOnlyError(InputError):
+    """A write to a memory that may not be written; a tool answers with it, a hook goes on without."""
 
 
 class HarnessError(MemevalError):

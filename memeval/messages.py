@@ -53,7 +53,8 @@ class Tool:
     """A function the model may call. `parameters` is a JSON Schema object.
 
     `intents(args)` says what a call serves, most fitting first: a dual-mode tool maps by its arguments.
-    `run(args, ctx)` gets arguments that passed the schema, and the design's context.
+    `run(args, ctx)` gets arguments that passed the schema, and the design's context; after `timeout_s` seconds
+    the model is told that the tool did not answer.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Tool:
     effect: Effect
     intents: Callable[[Mapping[str, Any]], tuple[Intent, ...]]
     run: Callable[[Mapping[str, Any], Any], ToolResult]
+    timeout_s: float = 20.0
 
     def schema(self) -> dict[str, Any]:
         """The tool as the OpenAI and Ollama APIs take it."""

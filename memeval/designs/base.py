@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
+from memeval.errors import InputError
 from memeval.memory.base import MemoryStore
-from memeval.messages import Intent, Message, Tool, ToolCall, ToolResult, Usage
-from memeval.models.base import ChatModel
+from memeval.messages import Intent, Message, Reply, Tool, ToolCall, ToolResult, Usage
+from memeval.models.base import ChatModel, Options
 from memeval.records import Clock, Hit, Ids, Scope
+
+HOOKS = ("before_turn", "on_result", "compact", "after_turn", "after_session")
+"""The methods of a design that the trial calls on its way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,31 +26,70 @@ class Injection:
     hits: tuple[Hit, ...] = ()
 
 
+@dataclass(slots=True)
+class Asked:
+    """What a design itself asked of the model, counted apart from the conversation."""
+
+    requests: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    busy: bool = False
+
+
 @dataclass(slots=True, kw_only=True)
 class Context:
-    """What a design's tools and hooks work with in a trial. `state` is the design's own, kept per trial."""
+    """What a design's tools and hooks work with in a trial.
+
+    `messages` is the conversation so far, `usage` what the last request of it cost, `options` how the model
+    is asked. `query`, `answer` and `calls` are this turn's; `final_score` is what the story says a session
+    was worth (0 to 10). `state` is the design's own, kept for the trial; `counts` are figures it wants
+    reported with the trial.
+    """
 
     scope: Scope
     store: MemoryStore
     clock: Clock
     ids: Ids
     model: ChatModel | None = None
+    options: Options = Options()  # noqa: RUF009 - frozen
     messages: Sequence[Message] = ()
     usage: Usage = field(default_factory=Usage)
-    hook_usage: Usage = field(default_factory=Usage)
+    asked: Asked = field(default_factory=Asked)
+    counts: Counter[str] = field(default_factory=Counter)
     query: str = ""
     answer: str = ""
     calls: Sequence[ToolCall] = ()
     turn: int = 0
+    final_score: float | None = None
     state: dict[str, Any] = field(default_factory=dict)
+
+    def ask(self, prompt: str, *, system: str = "", **options: Any) -> Reply:
+        """Ask the trial's model something outside the conversation; tokens and time are counted apart.
+
+        `options` stand in place of the trial's, such as `temperature=0.1`. Raises ModelFailureError where
+        the model gives no usable reply, and InfrastructureError.
+        """
+        if self.model is None:
+            raise InputError("this context has no model to ask")
+        messages = [Message(role="system", content=system), Message(role="user", content=prompt)]
+        started = time.perf_counter()
+        self.asked.requests += 1
+        self.asked.busy = True
+        try:
+            reply = self.model.chat(messages, options=replace(self.options, **options))
+        finally:
+            self.asked.seconds += time.perf_counter() - started
+            self.asked.busy = False
+        self.asked.tokens += reply.usage.prompt + reply.usage.output
+        return reply
 
 
 class MemoryDesign:
     """A memory tool design. Subclass it, give it a `name` and tools; every hook does nothing by default.
 
-    `settings` are the design's defaults; a sweep may override them by name, nothing else. One instance
-    serves one trial. Design only picks names, texts, schemas, formats and hooks: saving, searching,
-    ranking and the loop live elsewhere, once.
+    `settings` are the design's defaults; a sweep may override them by name, nothing else, and `choices`
+    lists the values of those that have few. One instance serves one trial. A design only picks names, texts,
+    schemas, formats and hooks: saving, searching, ranking and the loop live elsewhere, once.
 
         class Sticky(MemoryDesign):
             name = "sticky"
@@ -53,8 +98,10 @@ class MemoryDesign:
     """
 
     name: ClassVar[str] = ""
-    defaults: ClassVar[Mapping[str, Any]] = {}
     title: ClassVar[str] = ""
+    origin: ClassVar[str] = ""
+    defaults: ClassVar[Mapping[str, Any]] = {}
+    choices: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
 
     def __init__(self, **settings: Any) -> None:
         self.settings: dict[str, Any] = {**self.defaults, **settings}
@@ -76,14 +123,17 @@ class MemoryDesign:
         return result
 
     def compact(self, ctx: Context, messages: Sequence[Message], directive: str) -> list[Message] | None:
-        """Asked before every model request; what it returns replaces the history and stays."""
+        """Asked before every model request; what it returns replaces the history and stays.
+
+        `directive` is what a tool of this turn left for it, given once.
+        """
         return None
 
     def after_turn(self, ctx: Context) -> None:
         """The turn is over; `ctx.query`, `ctx.answer` and `ctx.calls` say what happened."""
 
     def after_session(self, ctx: Context) -> None:
-        """The session is over."""
+        """The session is over; `ctx.final_score` says what it was worth, if the story does."""
 
     def serves(self) -> frozenset[Intent]:
         """Every intent some tool of this design could serve; a stage without a tool for it is null.
@@ -97,6 +147,10 @@ class MemoryDesign:
             for args in (dict.fromkeys(names, "x"), *({name: "x"} for name in names)):
                 found.update(tool.intents(args))
         return frozenset(found)
+
+    def hooks(self) -> tuple[str, ...]:
+        """The hooks that this design has, by name."""
+        return tuple(name for name in HOOKS if getattr(type(self), name) is not getattr(MemoryDesign, name))
 
 
 DesignFactory = Callable[..., MemoryDesign]

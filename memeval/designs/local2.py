@@ -14,8 +14,9 @@ from typing import Any, ClassVar
 from memeval.designs import tools as build
 from memeval.designs.base import Context, MemoryDesign
 from memeval.errors import InputError, TextTooLongError
+from memeval.memory.ranking import SimilarityFloor
 from memeval.messages import Intent, Tool, ToolResult
-from memeval.records import Hit
+from memeval.records import Hit, Where
 
 PREFIXES = ("user.", "project.", "constraint.")
 FOUND = "[Memory: {topic}]\n{content}"
@@ -120,8 +121,8 @@ class _Local2(MemoryDesign):
 
     def _search(self, ctx: Context, query: str) -> ToolResult:
         return build.search(
-            ctx, query, ("episodic",),
-            top_k=self.settings["top_k"], min_score=self.settings["min_score"], show=show_episodes,
+            ctx, query, Where(kinds=("episodic",)), SimilarityFloor(self.settings["min_score"]),
+            self.settings["top_k"], show=show_episodes, words=False,
         )  # fmt: skip
 
     def after_turn(self, ctx: Context) -> None:
@@ -150,16 +151,13 @@ class Local2Dual(_Local2):
 
     name = "local2_dual"
     title = "two tools, one dual-mode"
+    origin = "seed 000, first plan"
 
     def _tools(self) -> Sequence[Tool]:
-        recall = Tool(
-            name="memory_recall",
-            description=RECALL,
-            parameters=build.parameters({"topic": RECALL_TOPIC, "query": RECALL_QUERY}),
-            effect="read",
+        recall = build.tool(
+            "memory_recall", RECALL, {"topic": RECALL_TOPIC, "query": RECALL_QUERY}, self._recall,
             intents=self._recall_intents,
-            run=self._recall,
-        )
+        )  # fmt: skip
         save = build.save_topic_tool(
             "memory_save", SAVE, topic=SAVE_TOPIC, content=SAVE_CONTENT, prefixes=self._prefixes
         )
@@ -174,7 +172,7 @@ class Local2Dual(_Local2):
             return build.read_topic(ctx, topic, FOUND)
         if (query := args.get("query", "")).strip():
             return self._search(ctx, query)
-        return build.failed("pass topic (an exact key) or query (free text to search for).")
+        raise InputError("pass topic (an exact key) or query (free text to search for).")
 
 
 class Local2Single(_Local2):
@@ -182,6 +180,7 @@ class Local2Single(_Local2):
 
     name = "local2_single"
     title = "four single-purpose tools"
+    origin = "seed 000, revised plan"
 
     def _tools(self) -> Sequence[Tool]:
         words = SINGLE[self.settings["descriptions"]]

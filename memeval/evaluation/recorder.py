@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from memeval.designs.base import Asked
 from memeval.evaluation.checks import SCORER, Verdict
 from memeval.evaluation.rows import STAGES, CallRow, HitRow, Transcript, TrialRow, TurnRow
 from memeval.messages import Message, Reply, ToolCall, ToolResult
@@ -52,6 +53,7 @@ class Recorder:
         self.turn.output_tokens += reply.usage.output
         used = reply.usage.prompt + reply.usage.output
         self.trial.peak_context = max(self.trial.peak_context, used)
+        self.trial.peak_prompt = max(self.trial.peak_prompt, reply.usage.prompt)
 
     def call(
         self, call: ToolCall, intent: str, status: str, coerced: bool, result: ToolResult, seconds: float
@@ -101,6 +103,20 @@ class Recorder:
         kept = {key: value for key, value in line.items() if value or key == "content"}
         self.result.transcript.messages.append(kept)
 
+    def compacted(self, history: Sequence[Message]) -> None:
+        """What the history became, for the transcript."""
+        said = "\n".join(f"{message.role}: {message.content}" for message in history[1:])
+        self.result.transcript.messages.append(
+            {"session": self.turn.session, "turn": self.turn.turn, "role": "compacted", "content": said}
+        )
+
+    def asked(self, asked: Asked, counts: Mapping[str, int]) -> None:
+        """What the design itself asked of the model, and the figures it counted."""
+        row = self.trial
+        row.hook_requests, row.hook_tokens = asked.requests, asked.tokens
+        row.seconds_hooks = round(asked.seconds, 6)
+        row.counts = dict(counts)
+
     def verdict(self, verdict: Verdict) -> None:
         """What is judged of the turn."""
         for name in Verdict._fields:
@@ -114,7 +130,7 @@ class Recorder:
         row, turns = self.trial, self.result.turns
         for count in ("calls", "rounds", "prompt_tokens", "output_tokens"):
             setattr(row, count, sum(getattr(turn, count) for turn in turns))
-        row.seconds_harness = round(seconds - row.seconds_model, 6)
+        row.seconds_harness = round(seconds - row.seconds_model - row.seconds_hooks, 6)
         row.seconds_model = round(row.seconds_model, 6)
         if row.outcome == "invalid":
             row.broken_at = ""

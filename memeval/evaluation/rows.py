@@ -74,9 +74,14 @@ class TrialRow:
     coerced: int = 0
     prompt_tokens: int = 0
     output_tokens: int = 0
-    hook_tokens: int = 0
-    peak_context: int = 0
+    hook_tokens: int = 0  # of the model, asked by the design itself, prompt and output
+    hook_requests: int = 0
+    peak_context: int = 0  # prompt and output of the longest request, as the server counted them
+    peak_prompt: int = 0
+    hooks: dict[str, int] = field(default_factory=dict)  # how often each hook of the design did something
+    counts: dict[str, int] = field(default_factory=dict)  # what the design counted: stubs, rewrites, ...
     seconds_model: float = 0.0
+    seconds_hooks: float = 0.0  # waiting for the model on the design's behalf
     seconds_harness: float = 0.0
     started_at: str = ""
     loop_version: int = 0
@@ -125,7 +130,7 @@ class CallRow:
     name: str = ""
     arguments: Any = None
     intent: str = ""
-    status: str = "ok"  # ok | tool_error | unknown_tool | bad_arguments | leaked | not_run
+    status: str = "ok"  # ok | tool_error | timeout | unknown_tool | bad_arguments | leaked | not_run
     coerced: bool = False
     written: tuple[str, ...] = ()
     text: str = ""  # what the model got back, capped

@@ -10,34 +10,40 @@ from __future__ import annotations
 import json
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from memeval.designs.base import Context, Injection, MemoryDesign
+from memeval.designs.base import Asked, Context, Injection, MemoryDesign
 from memeval.errors import (
     HarnessError,
     InfrastructureError,
     InputError,
     MemevalError,
     ModelFailureError,
+    ReadOnlyError,
     TextTooLongError,
 )
 from memeval.evaluation.arguments import find_tool, read_arguments, unknown_tool
 from memeval.evaluation.checks import CallTrace, TurnTrace, judge
 from memeval.evaluation.recorder import Recorder, TrialResult
 from memeval.evaluation.rows import TrialRow
+from memeval.evaluation.timelimit import TimeLimitError, within
 from memeval.memory.base import MemoryStore
-from memeval.messages import Intent, Message, Reply, Tool, ToolCall, ToolResult, Usage
+from memeval.memory.guard import GuardedStore
+from memeval.messages import Intent, Message, Reply, Tool, ToolCall, ToolResult
 from memeval.models.base import CallingMode, ChatModel, Options
 from memeval.models.calling import ask
 from memeval.owncode import own_code
 from memeval.records import Record, Scope, SeededIds, StoryClock, topic_id
+from memeval.scenarios.filler import small_talk
 from memeval.scenarios.schema import Given, Scenario, Session, Turn
 
 T = TypeVar("T")
 
-LOOP_VERSION = 1
+LOOP_VERSION = 2
 MAX_ROUNDS = 5
 SAME_CALL = 3
 """A round of calls made this often in one turn is an endless loop."""
@@ -58,6 +64,7 @@ class Trial:
     order: str = "as_written"
     repeat: int = 0
     seed: int = 0
+    read_only: bool = False
 
 
 def order_tools(tools: Sequence[Tool], order: str, seed: int) -> list[Tool]:
@@ -99,12 +106,15 @@ class _Run:
         self.clock = StoryClock(story.sessions[0].at)
         self.ids = SeededIds(trial.seed)
         self.state: dict[str, Any] = {}
+        self.asked = Asked()
+        self.counts: Counter[str] = Counter()
 
     def run(self) -> TrialResult:
         started = time.perf_counter()
         try:
             self.design = self._own("making the design", self.trial.design)
             written = self._own("tools", lambda: list(self.design.tools()))
+            self.hooks = frozenset(self.design.hooks())
             self.tools = order_tools(written, self.trial.order, self.trial.seed)
             self.serves = self._own("serves", self.design.serves)
             self.prompt = self._own("system_prompt", self.design.system_prompt)
@@ -114,19 +124,22 @@ class _Run:
             self.row.outcome, self.row.failure = "model_failure", f"{error.kind}: {error}"
         except InfrastructureError as error:
             self.row.outcome, self.row.invalid_reason = "invalid", f"{error.kind}: {error}"
+        self.note.asked(self.asked, self.counts)
         return self.note.finish(time.perf_counter() - started)
 
     def _session(self, number: int, session: Session) -> None:
         """A conversation that starts with nothing but what memory kept."""
         self.clock.set(session.at)
-        store = self.open_store(session.user)
+        self.store = self.open_store(session.user)
         for given in session.given:
-            store.put(self._record(given))
-        self.ctx = Context(
-            scope=Scope(session.user, f"session-{number}", session.channel), store=store,
-            clock=self.clock, ids=self.ids, model=self.model, state=self.state,
-        )  # fmt: skip
+            self.store.put(self._record(given))
         self.options = replace(self.trial.options, seed=self.trial.seed, **session.options)
+        self.filled = 0
+        self.ctx = Context(
+            scope=Scope(session.user, f"session-{number}", session.channel), store=self._guarded(),
+            clock=self.clock, ids=self.ids, model=self.model, options=self.options, asked=self.asked,
+            counts=self.counts, final_score=session.final_score, state=self.state,
+        )  # fmt: skip
         self.history = [Message(role="system", content=self.prompt)]
         self.note.said(number, 0, self.history[0])
         said: list[str] = []
@@ -135,8 +148,17 @@ class _Run:
             said.append(turn.user)
         self._hook("after_session", lambda: self.design.after_session(self.ctx))
 
+    def _fill(self, session: int, number: int, exchanges: int) -> None:
+        """Small talk in the history that no model was asked for."""
+        for asked, answered in small_talk(exchanges, self.filled):
+            for message in (Message(role="user", content=asked), Message(role="assistant", content=answered)):
+                self.history.append(message)
+                self.note.said(session, number, message, filler=True)
+        self.filled += exchanges
+
     def _turn(self, session: int, number: int, turn: Turn, said: Sequence[str]) -> None:
         ctx, trace = self.ctx, TurnTrace(user=turn.user)
+        self._fill(session, number, turn.filler)
         row = self.note.start_turn(session, number)
         row.intent = turn.expect.intent if turn.expect else ""
         row.decoy = bool(turn.expect and turn.expect.forbid)
@@ -151,7 +173,7 @@ class _Run:
             trace.reply = self._rounds(trace, injection)
         finally:
             facts = self.trial.scenario.facts
-            self.note.verdict(judge(trace, turn.expect, facts, ctx.store, self.serves, said))
+            self.note.verdict(judge(trace, turn.expect, facts, self.store, self.serves, said))
         ctx.answer = trace.reply
         self._hook("after_turn", lambda: self.design.after_turn(ctx))
 
@@ -161,6 +183,7 @@ class _Run:
         seen: dict[str, int] = {}
         while True:
             reply = self._ask(self._request(injection, directive))
+            directive = ""
             for call in reply.leaked:
                 self._leak(call)
             message = Message(
@@ -193,6 +216,7 @@ class _Run:
         compacted = self._hook("compact", lambda: self.design.compact(self.ctx, self.history, directive))
         if compacted is not None:
             self.history[:] = compacted
+            self.note.compacted(compacted)
         request = list(self.history)
         if injection is not None:
             asked = max((at for at, message in enumerate(request) if message.role == "user"), default=None)
@@ -229,8 +253,7 @@ class _Run:
             if arguments.error:
                 status, result = "bad_arguments", _error(arguments.error)
             else:
-                result = self._execute(tool, values, call)
-                status = "tool_error" if result.is_error else "ok"
+                status, result = self._execute(tool, values, call)
         result = replace(result, text=_capped(result.text))
         made = CallTrace(name=call.name, arguments=values, intents=intents, result=result, status=status)
         trace.calls.append(made)
@@ -239,19 +262,38 @@ class _Run:
         self.ctx.calls = [*self.ctx.calls, call]
         return result
 
-    def _execute(self, tool: Tool, values: Mapping[str, Any], call: ToolCall) -> ToolResult:
+    def _execute(self, tool: Tool, values: Mapping[str, Any], call: ToolCall) -> tuple[str, ToolResult]:
+        """Run a tool within its time. One that is late is answered for, and its store taken away."""
+        store = self._guarded()
+        ctx = replace(self.ctx, store=store)
+
         def work() -> ToolResult:
             try:
-                result = tool.run(values, self.ctx)
+                return tool.run(values, ctx)
             except (TextTooLongError, InputError) as error:  # such as half a surrogate pair in the text
                 return _error(f"Error: {error}")
-            return self.design.on_result(self.ctx, call, result)
 
-        result: object = self._own(f"tool {tool.name!r}", work)
-        if isinstance(result, ToolResult):
-            return result
-        kind = type(result).__name__
-        raise HarnessError(f"{self._place(f'tool {tool.name!r}')} gave {kind}; it must give a ToolResult")
+        what = f"tool {tool.name!r}"
+        try:
+            result: object = self._own(what, lambda: within(tool.timeout_s, work))
+        except TimeLimitError:
+            late = f"{tool.name} did not answer within {tool.timeout_s:g} s"
+            if self.asked.busy or not store.revoke():
+                # the tool waits for a server; what is late is the server, and no design's or model's doing
+                raise InfrastructureError(
+                    f"{late}: the store, its embedder or the model was still at work", kind="slow_store"
+                ) from None
+            return "timeout", _error(f"Error: {late}.")
+        if not isinstance(result, ToolResult):
+            kind = type(result).__name__
+            raise HarnessError(f"{self._place(what)} gave {kind}; it must give a ToolResult")
+        given = result
+        changed = self._hook("on_result", lambda: self.design.on_result(self.ctx, call, given), given)
+        final = given if changed is None else changed
+        return "tool_error" if final.is_error else "ok", final
+
+    def _guarded(self) -> GuardedStore:
+        return GuardedStore(self.store, read_only=self.trial.read_only)
 
     def _intents(self, tool: Tool, values: Mapping[str, Any]) -> tuple[Intent, ...]:
         return self._own(f"intents of {tool.name!r}", lambda: tool.intents(values))
@@ -269,17 +311,24 @@ class _Run:
             id=topic_id(given.key) if given.key else self.ids("given"),
             kind="topic" if given.key else given.kind,
             text=given.text, origin="given", created_at=now, updated_at=now,
-            tags=tuple(given.tags), fields=fields,
+            tags=tuple(given.tags), fields=fields | given.fields, final_score=given.final_score,
+            critic=given.critic, rating=given.rating, by_passage=True,
         )  # fmt: skip
 
     # a person's own code
 
-    def _hook(self, what: str, work: Callable[[], T]) -> T:
-        """A hook of the design; tokens of models it asks are counted apart."""
-        done = self._own(what, work)
-        used = self.ctx.hook_usage
-        self.row.hook_tokens += used.prompt + used.output
-        self.ctx.hook_usage = Usage()
+    def _hook(self, name: str, work: Callable[[], T], before: object = None) -> T | None:
+        """A hook of the design, if it has one. It fired if it gave something new, wrote, asked or counted."""
+        if name not in self.hooks:
+            return None
+        self.ctx.store = store = self._guarded()
+        earlier = self.asked.requests, self.counts.total()
+        done = None
+        with suppress(ReadOnlyError):  # a hook that writes goes on without where nothing may be written
+            done = self._own(name, work)
+        new = done is not None and done is not before
+        if new or store.writes or earlier != (self.asked.requests, self.counts.total()):
+            self.row.hooks[name] = self.row.hooks.get(name, 0) + 1
         return done
 
     def _own(self, what: str, work: Callable[[], T]) -> T:

@@ -17,6 +17,9 @@ Text = Annotated[str, Field(min_length=1, max_length=20_000)]
 Stage = Literal["called", "arguments", "stored", "retrieved", "answered"]
 
 
+_SHOWN = {"at", "user", "channel", "given", "options", "final_score"}
+
+
 def _utc(moment: datetime) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
@@ -79,6 +82,8 @@ class Turn(_Strict):
     user: Text
     expect: Expect | None = None
     """Nothing is judged where this is left out."""
+    filler: Annotated[int, Field(ge=0, le=500)] = 0
+    """Exchanges of small talk that stand in the conversation before this turn; no model is asked for them."""
 
 
 class Given(_Strict):
@@ -89,6 +94,11 @@ class Given(_Strict):
     key: str = ""
     """Makes it a topic under this key."""
     tags: list[str] = []
+    fields: dict[str, str | int | float | bool] = {}
+    """What is kept beside the text, such as the title of an observation."""
+    final_score: Annotated[float, Field(ge=0, le=10, strict=False)] | None = None
+    critic: Annotated[float, Field(ge=1, le=5, strict=False)] | None = None
+    rating: Annotated[float, Field(ge=-3, le=3, strict=False)] | None = None
 
 
 class Session(_Strict):
@@ -101,6 +111,8 @@ class Session(_Strict):
     given: list[Given] = []
     options: dict[str, Any] = {}
     """Model options for this session, such as a small num_ctx."""
+    final_score: Annotated[float, Field(ge=0, le=10, strict=False)] | None = None
+    """What the session was worth, for designs that weigh memories by it."""
     turns: Annotated[list[Turn], Field(min_length=1)]
 
 
@@ -132,8 +144,8 @@ class Scenario(_Strict):
         """What a model is shown of the story: part of the trial key. Expectations are not in it."""
         sessions = [
             {
-                **s.model_dump(mode="json", include={"at", "user", "channel", "given", "options"}),
-                "turns": [t.user for t in s.turns],
+                **s.model_dump(mode="json", include=_SHOWN),
+                "turns": [[t.filler, t.user] if t.filler else t.user for t in s.turns],
             }
             for s in self.sessions
         ]
