@@ -148,6 +148,10 @@ class MemoryDesign:
                 found.update(tool.intents(args))
         return frozenset(found)
 
+    def embedder(self, offered: str) -> str:
+        """The embedder this design remembers with, given the sweep's. Raises InputError to refuse it."""
+        return offered
+
     def hooks(self) -> tuple[str, ...]:
         """The hooks that this design has, by name."""
         return tuple(name for name in HOOKS if getattr(type(self), name) is not getattr(MemoryDesign, name))

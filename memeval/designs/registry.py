@@ -7,7 +7,8 @@ import inspect
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib.metadata import EntryPoints, entry_points
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any, TypeVar
@@ -15,10 +16,13 @@ from typing import Any, TypeVar
 from memeval.designs.base import MemoryDesign
 from memeval.designs.baselines import FullContext, NoMemory
 from memeval.designs.local2 import Local2Dual, Local2Single
+from memeval.designs.surface import Surface
 from memeval.errors import InputError, nearest
 from memeval.owncode import import_file, own_code
 
 D = TypeVar("D", bound=type[MemoryDesign])
+GROUP = "memeval.designs"
+"""The entry-point group in which a package offers designs: `sticky = "my_package.designs:Sticky"`."""
 
 _BUILT_IN: tuple[type[MemoryDesign], ...] = (FullContext, Local2Dual, Local2Single, NoMemory)
 _DESIGNS: dict[str, type[MemoryDesign]] = {design.name: design for design in _BUILT_IN}
@@ -30,8 +34,7 @@ def register(design: D) -> D:
     Registering a name again replaces the design, as a notebook cell run twice should; a built-in name
     is refused.
     """
-    if not (inspect.isclass(design) and issubclass(design, MemoryDesign)):
-        raise InputError(f"register takes a subclass of MemoryDesign, not {design!r}")
+    _checked_design(design, "what register was given")
     if not re.fullmatch(r"[A-Za-z_][\w-]*", design.name):
         raise InputError(f"{design.__name__}.name is {design.name!r}; give it a name such as 'my_design'")
     if any(design.name == known.name and design is not known for known in _BUILT_IN):
@@ -41,27 +44,40 @@ def register(design: D) -> D:
 
 
 def design_names() -> list[str]:
-    """All names a sweep may list."""
-    return sorted(_DESIGNS)
+    """All names a sweep may list: the built-in ones, those registered, those of installed packages."""
+    return sorted({*_DESIGNS, *(point.name for point in _installed())})
+
+
+def _installed() -> EntryPoints:
+    """Designs that other packages offer under `[project.entry-points."memeval.designs"]`."""
+    return entry_points(group=GROUP)
 
 
 @dataclass(frozen=True, slots=True)
 class DesignSpec:
-    """A design class with settings, ready to be made anew for every trial."""
+    """A design class with settings and a surface, ready to be made anew for every trial."""
 
     design: type[MemoryDesign]
     settings: Mapping[str, Any]
+    surface: Surface = Surface()  # noqa: RUF009 - frozen
 
     def __call__(self) -> MemoryDesign:
         """A fresh instance."""
         with own_code(f"design {self.design.name!r}, when made,"):
-            return self.design(**self.settings)
+            return self.surface.on(self.design(**self.settings))
 
     @property
     def variant(self) -> str:
-        """The name with what differs from its defaults: `local2_dual write_path=tool`."""
+        """The name with what differs from its defaults: `local2_dual write_path=tool [split]`."""
         own = [f"{k}={v}" for k, v in sorted(self.settings.items()) if self.design.defaults.get(k) != v]
-        return " ".join([self.design.name, *own])
+        surface = [f"[{self.surface.label}]"] if self.surface.label else []
+        return " ".join([self.design.name, *own, *surface])
+
+    def behind(self, surface: Surface) -> DesignSpec:
+        """The same behind another surface, of which only what changes something is kept."""
+        plain = replace(self, surface=Surface())
+        with own_code(f"design {self.design.name!r}"):
+            return replace(self, surface=surface.needed(plain()) if surface.label else surface)
 
     @property
     def user_written(self) -> bool:
@@ -79,7 +95,7 @@ class DesignSpec:
             "prompt": prompt,
             "tools": tools,
             "code": _code_hash(self.design) if self.user_written else "",
-        }
+        } | ({"surface": self.surface.label} if self.surface.label else {})
         return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -110,9 +126,19 @@ def open_design(spec: str | Mapping[str, Any], base: Path | None = None) -> Desi
 def _find(name: str, base: Path | None) -> type[MemoryDesign]:
     if ".py:" in name:
         return _from_file(name, base or Path.cwd())
-    if name not in _DESIGNS:
-        raise InputError(f"there is no design {name!r}{nearest(name, _DESIGNS)}")
-    return _DESIGNS[name]
+    if name in _DESIGNS:
+        return _DESIGNS[name]
+    for point in _installed():
+        if point.name == name:
+            with own_code(f"design {name!r} of package {point.dist.name if point.dist else point.value!r}"):
+                return _checked_design(point.load(), f"entry point {name!r} ({point.value})")
+    raise InputError(f"there is no design {name!r}{nearest(name, design_names())}")
+
+
+def _checked_design(design: Any, what: str) -> type[MemoryDesign]:
+    if not (inspect.isclass(design) and issubclass(design, MemoryDesign)):
+        raise InputError(f"{what} is {design!r}; it must be a subclass of MemoryDesign")
+    return design
 
 
 def _from_file(name: str, base: Path) -> type[MemoryDesign]:

@@ -216,7 +216,8 @@ def get_tool(
 def update_tool(
     name: str, description: str, *, record_id: str = "The id of the memory.", parameter: str = "memory_id",
     content: str | Mapping[str, Any] = "The new text.", tags: str = "", kinds: tuple[Kind, ...] = ("note",),
-    said: Said = "Memory updated.", missing: str = MISSING, timeout_s: float = TIMEOUT, error: str = "Error: {}", fresh: bool = False,
+    said: Said = "Memory updated.", missing: str = MISSING, timeout_s: float = TIMEOUT,
+    error: str = "Error: {}", fresh: bool = False,
 ) -> Tool:  # fmt: skip
     """A tool that gives a memory new text under its old id, whole or not at all.
 

@@ -95,7 +95,7 @@ def _planned(
             tools, serves = list(design.tools()), design.serves()
         key = digest(
             spec.design.fingerprint(), spec.model, model.digest, spec.calling, embedder.fingerprint,
-            sweep.store, options.as_dict(), LOOP_VERSION,
+            sweep.store, options.as_dict(), LOOP_VERSION, spec.order, sweep.read_only,
         )  # fmt: skip
         row = CellRow(
             cell=key, design=spec.design.design.name, variant=spec.design.variant,
@@ -106,7 +106,9 @@ def _planned(
             serves=tuple(sorted(serves)), model=spec.model, model_digest=model.digest, calling=spec.calling,
             smoke=model.smoke, embedder=embedder.name, prefix=spec.embedder.prefix,
             embedder_fingerprint=embedder.fingerprint, store=sweep.store,
-            options=json.dumps(options.as_dict(), sort_keys=True),
+            options=json.dumps(options.as_dict(), sort_keys=True), tool_order=spec.order,
+            hooks=design.hooks(), shape=spec.design.surface.shape, names=spec.design.surface.names,
+            words=spec.design.surface.words,
         )  # fmt: skip
         cell = Cell(row, spec, planned)
         cell.trials = [

@@ -26,6 +26,11 @@ class CellRow:
     description_tokens: int = 0  # words and signs of all tool descriptions, as `\w+|[^\w\s]` counts them
     write_path: str = ""
     tools: tuple[str, ...] = ()
+    hooks: tuple[str, ...] = ()
+    shape: str = "as_written"  # the surface: as_written | merged | split
+    names: str = "as_written"  # as_written | neutral
+    words: str = "as_written"  # as_written | terse | when_to_use | length_matched
+    tool_order: str = "balanced"
     serves: tuple[str, ...] = ()  # intents that some tool of the design could serve
     model: str = ""
     model_digest: str = ""

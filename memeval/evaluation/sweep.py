@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from memeval.designs.registry import DesignSpec, open_design
+from memeval.designs.surface import Names, Shape, Surface, Words
 from memeval.embedding.base import PrefixMode
 from memeval.errors import InputError, nearest
 from memeval.evaluation.trial import LOOP_VERSION, Trial
@@ -49,6 +50,21 @@ class EmbedderEntry(_Strict):
         return self.name + prefix + (f" dims={self.dims}" if self.dims else "")
 
 
+class SurfaceEntry(_Strict):
+    """How tools look: each `as_written` unless said otherwise."""
+
+    shape: Shape = "as_written"
+    """`merged`: all tools as one with an `action`; `split`: dual-mode tools as single-purpose ones."""
+    names: Names = "as_written"
+    """`neutral`: names that say nothing."""
+    words: Words = "as_written"
+    """Descriptions: `terse` (the first sentence), `when_to_use` (by intent), `length_matched`."""
+
+    def surface(self) -> Surface:
+        """The entry as a surface."""
+        return Surface(self.shape, self.names, self.words)
+
+
 def _entry(value: Any) -> Any:
     """A name alone stands for an entry with nothing else in it."""
     return {"name": value} if isinstance(value, str) else value
@@ -61,10 +77,14 @@ class Axes(_Strict):
     """`tag:NAME`, `family:NAME`, ids, globs, files."""
     designs: list[str | dict[str, dict[str, Any] | None]] | None = None
     """`name`, `{name: {setting: value}}` or `file.py:Class`."""
+    surfaces: list[SurfaceEntry] | None = None
+    """How the tools of every design look; as written where this is left out."""
     models: list[Annotated[ModelEntry, BeforeValidator(_entry)]] | None = None
     calling: list[CallingMode] | None = None
     embedders: list[Annotated[EmbedderEntry, BeforeValidator(_entry)]] | None = None
     repeats: Annotated[int, Field(ge=1, le=1000)] | None = None
+    tool_order: ToolOrder | None = None
+    """`balanced` unless said otherwise: even repeats list first what reads, odd ones what writes."""
 
 
 class Sweep(Axes):
@@ -75,7 +95,8 @@ class Sweep(Axes):
     title: str = ""
     store: Literal["chroma", "inmemory"] = "chroma"
     seed: int = 0
-    tool_order: ToolOrder = "balanced"
+    read_only: bool = False
+    """Refuse every write of tools and hooks, to see what memory that is only read is worth."""
     options: dict[str, Any] = {}
     """Model options; what is left out has memeval's pinned defaults."""
     allow_unreadable: bool = False
@@ -111,6 +132,7 @@ class CellSpec:
     model: str
     calling: CallingMode
     embedder: EmbedderEntry
+    order: ToolOrder = "balanced"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,22 +183,30 @@ def plan(sweep: Sweep, base: Path, default_embedder: str) -> list[Planned]:
             for session in story.sessions:
                 checked_options(session.options, f"scenario {story.scenario!r}")
         repeats = part.repeats or sweep.repeats or 5
-        embedders = part.embedders or sweep.embedders or [EmbedderEntry(name=default_embedder)]
-        for entry in part.models or sweep.models or []:
-            for design in part.designs or sweep.designs or []:
-                for mode in entry.calling or part.calling or sweep.calling or ["native"]:
-                    for embedder in embedders:
-                        spec = CellSpec(open_design(design, base), entry.name, mode, embedder)
-                        key = json.dumps(
-                            [spec.design.variant, entry.name, mode, spec.embedder.label], sort_keys=True
-                        )
-                        known = planned.get(key)
-                        more = tuple(s for s in chosen if not known or s not in known.scenarios)
-                        before = known.scenarios if known else ()
-                        planned[key] = Planned(
-                            spec, before + more, max(repeats, known.repeats if known else 0)
-                        )
+        for spec in _cells(sweep, part, base, default_embedder):
+            key = digest(spec.design.fingerprint(), spec.design.variant, spec.model, spec.calling,
+                         spec.embedder.label, spec.order)  # fmt: skip
+            known = planned.get(key)
+            more = tuple(s for s in chosen if not known or s not in known.scenarios)
+            before = known.scenarios if known else ()
+            planned[key] = Planned(spec, before + more, max(repeats, known.repeats if known else 0))
     return list(planned.values())
+
+
+def _cells(sweep: Sweep, part: Axes, base: Path, default_embedder: str) -> Iterator[CellSpec]:
+    """The product of a part's axes; what it leaves out is the sweep's."""
+    embedders = part.embedders or sweep.embedders or [EmbedderEntry(name=default_embedder)]
+    surfaces = part.surfaces or sweep.surfaces or [SurfaceEntry()]
+    order = part.tool_order or sweep.tool_order or "balanced"
+    written = [open_design(design, base) for design in part.designs or sweep.designs or []]
+    designs = [design.behind(surface.surface()) for design in written for surface in surfaces]
+    for entry in part.models or sweep.models or []:
+        for design in designs:
+            for mode in entry.calling or part.calling or sweep.calling or ["native"]:
+                for embedder in embedders:
+                    wanted = design().embedder(embedder.name)
+                    own = embedder if wanted == embedder.name else EmbedderEntry(name=wanted)
+                    yield CellSpec(design, entry.name, mode, own, order)
 
 
 def digest(*parts: Any) -> str:
@@ -189,20 +219,21 @@ def trial_seed(sweep_seed: int, scenario: str, repeat: int) -> int:
     return int(hashlib.sha256(f"{sweep_seed}/{scenario}/{repeat}".encode()).hexdigest()[:8], 16) % 2**31
 
 
-def tool_order(sweep: Sweep, repeat: int) -> str:
+def order_of(policy: ToolOrder, repeat: int) -> str:
     """The order of a repeat. Balanced: even repeats list first what reads, odd ones what writes."""
-    if sweep.tool_order == "balanced":
+    if policy == "balanced":
         return "write_first" if repeat % 2 else "read_first"
-    return sweep.tool_order
+    return policy
 
 
 def make_trial(
     sweep: Sweep, spec: CellSpec, cell: str, scenario: Scenario, repeat: int, options: Options
 ) -> Trial:
     """One trial with its key: the hash of everything its result depends on, expectations not among them."""
-    order, seed = tool_order(sweep, repeat), trial_seed(sweep.seed, scenario.scenario, repeat)
-    key = digest(cell, scenario.shown(), order, options.as_dict(), sweep.store, LOOP_VERSION, repeat, seed)
+    order, seed = order_of(spec.order, repeat), trial_seed(sweep.seed, scenario.scenario, repeat)
+    key = digest(cell, scenario.shown(), order, options.as_dict(), sweep.store, LOOP_VERSION, repeat, seed,
+                 *(["read_only"] if sweep.read_only else []))  # fmt: skip
     return Trial(
         key=key, cell=cell, scenario=scenario, design=spec.design, calling=spec.calling, options=options,
-        order=order, repeat=repeat, seed=seed,
+        order=order, repeat=repeat, seed=seed, read_only=sweep.read_only,
     )  # fmt: skip
