@@ -275,7 +275,7 @@ class _Run:
 
         what = f"tool {tool.name!r}"
         try:
-            result: object = self._own(what, lambda: within(tool.timeout_s, work))
+            result: object = within(tool.timeout_s, lambda: self._own(what, work))
         except TimeLimitError:
             late = f"{tool.name} did not answer within {tool.timeout_s:g} s"
             if self.asked.busy or not store.revoke():
