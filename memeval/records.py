@@ -28,7 +28,8 @@ class Record:
 
     `origin` says who wrote it: `tool` (the model), `hook` (the design), `given` (the scenario).
     Three scores stay three fields, because the seeds mean different things by them: `final_score` (0 to 10,
-    a run's), `critic` (1 to 5), `rating` (-3 to 3, a person's).
+    a run's), `critic` (1 to 5), `rating` (-3 to 3, a person's). `by_passage` says whether the text is
+    embedded passage by passage; its cosine is then that of its best passage.
     """
 
     id: str
@@ -42,16 +43,21 @@ class Record:
     final_score: float | None = None
     critic: float | None = None
     rating: float | None = None
+    by_passage: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A record that was found, with the score it was ranked by and the raw parts of that score."""
+    """A record that was found, with the score it was ranked by and the raw parts of that score.
+
+    `passage` is the part of the text that was nearest, empty where the text was embedded as a whole.
+    """
 
     record: Record
     score: float
     cosine: float | None = None
     keyword: float | None = None
+    passage: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 ROW = ("model", "calling")
 MARKS = ("smoke", "fidelity")
+SURFACE = ("shape", "names", "words")
 LEAKED = "leaked"
 
 
@@ -34,6 +35,16 @@ def cell_keys(frame: pd.DataFrame) -> list[str]:
         if name in frame and frame.loc[~frame[name].isin(["", "{}"]), name].nunique() > 1
     ]
     return [*ROW, *more, "variant", *(mark for mark in MARKS if mark in frame)]
+
+
+def as_written(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of designs as their authors wrote them; all rows where a run has nothing but other surfaces.
+
+    A surface is often run in one tool order only: beside designs run in both it would be compared with its
+    order. What surfaces do is in `analysis.factors`.
+    """
+    written = frame[(frame[[name for name in SURFACE if name in frame]] == "as_written").all(axis=1)]
+    return written if len(written) else frame
 
 
 def overview(trials: pd.DataFrame) -> pd.DataFrame:
@@ -180,12 +191,17 @@ def phantom_saves(turns: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
 
 def decoys(turns: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """How often a turn that forbids saving was saved by the model nevertheless."""
+    frame = turns[turns["decoy"].astype(bool)]
+    return rates(frame.assign(unwanted=unwanted(frame)), cell_keys(frame), value="unwanted", level=level)
+
+
+def unwanted(decoys: pd.DataFrame) -> pd.Series[bool]:
+    """Whether the model saved in a turn that forbids it; null where the design has no tool to save with."""
     import pandas as pd
 
-    frame = turns[turns["decoy"].astype(bool)]
-    can_write = [bool(WRITES & set(serves)) for serves in frame["serves"]]
-    wrote = (frame["wrote"] > 0).astype("boolean").where(pd.Series(can_write, index=frame.index, dtype=bool))
-    return rates(frame.assign(unwanted=wrote), cell_keys(frame), value="unwanted", level=level)
+    can_write = [bool(WRITES & set(serves)) for serves in decoys["serves"]]
+    able = pd.Series(can_write, index=decoys.index, dtype=bool)
+    return (decoys["wrote"] > 0).astype("boolean").where(able)
 
 
 def families(trials: pd.DataFrame) -> pd.DataFrame:

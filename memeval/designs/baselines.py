@@ -30,7 +30,6 @@ class FullContext(MemoryDesign):
 
     def after_turn(self, ctx: Context) -> None:
         self._past(ctx).append((ctx.scope.session, ctx.query, ctx.answer))
-        ctx.counts["turns_kept"] += 1
 
     @staticmethod
     def _past(ctx: Context) -> list[tuple[str, str, str]]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from memeval.designs.base import Context
-from memeval.errors import InputError
+from memeval.errors import InputError, ReadOnlyError, TextTooLongError
 from memeval.memory.ranking import Ranker
 from memeval.records import Hit, Kind, Origin, Record, Scalar, Where
 
@@ -62,6 +62,21 @@ def add(
     )  # fmt: skip
     ctx.store.put(record)
     return record
+
+
+def ingest_turn(ctx: Context, text: str, kind: Kind, fields: Mapping[str, Scalar] | None = None) -> None:
+    """Keep the turn that just ended, as `text` says it; nothing if it had no question or no answer (A13).
+
+    Fire and forget: what the store cannot keep is left out, not cut, and counted as `ingest_skipped`.
+    """
+    if not ctx.query.strip() or not ctx.answer.strip():
+        return
+    try:
+        add(ctx, text, kind, fields=fields, origin="hook", by_passage=True)
+    except ReadOnlyError:
+        raise
+    except (InputError, TextTooLongError):
+        ctx.counts["ingest_skipped"] += 1
 
 
 def find(ctx: Context, query: str, where: Where, ranker: Ranker, k: int, *, words: bool = True) -> list[Hit]:

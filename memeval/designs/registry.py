@@ -15,8 +15,15 @@ from typing import Any, TypeVar
 
 from memeval.designs.base import MemoryDesign
 from memeval.designs.baselines import FullContext, NoMemory
+from memeval.designs.compact_tool import CompactTool
+from memeval.designs.harness_runs import HarnessRuns
 from memeval.designs.local2 import Local2Dual, Local2Single
+from memeval.designs.local2_later import Local2Search, Local2Shipped, Local2Tiers
+from memeval.designs.memex import Memex
+from memeval.designs.oxydra import OxydraNotes, OxydraTags
+from memeval.designs.self_editing import SelfEditing
 from memeval.designs.surface import Surface
+from memeval.designs.synthorg import SynthOrgContext, SynthOrgTools, SynthOrgTriad
 from memeval.errors import InputError, nearest
 from memeval.owncode import import_file, own_code
 
@@ -24,7 +31,14 @@ D = TypeVar("D", bound=type[MemoryDesign])
 GROUP = "memeval.designs"
 """The entry-point group in which a package offers designs: `sticky = "my_package.designs:Sticky"`."""
 
-_BUILT_IN: tuple[type[MemoryDesign], ...] = (FullContext, Local2Dual, Local2Single, NoMemory)
+_BUILT_IN: tuple[type[MemoryDesign], ...] = (
+    NoMemory, FullContext,
+    Local2Dual, Local2Single, Local2Shipped, Local2Search, Local2Tiers,
+    OxydraNotes, OxydraTags,
+    SynthOrgTriad, SynthOrgTools, SynthOrgContext, SelfEditing,
+    Memex, CompactTool,
+    HarnessRuns,
+)  # fmt: skip
 _DESIGNS: dict[str, type[MemoryDesign]] = {design.name: design for design in _BUILT_IN}
 
 

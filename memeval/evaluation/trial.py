@@ -11,7 +11,7 @@ import json
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -322,14 +322,19 @@ class _Run:
         if name not in self.hooks:
             return None
         self.ctx.store = store = self._guarded()
-        earlier = self.asked.requests, self.counts.total()
+        earlier = self._traces()
         done = None
         with suppress(ReadOnlyError):  # a hook that writes goes on without where nothing may be written
             done = self._own(name, work)
         new = done is not None and done is not before
-        if new or store.writes or earlier != (self.asked.requests, self.counts.total()):
+        if new or store.writes or earlier != self._traces():
             self.row.hooks[name] = self.row.hooks.get(name, 0) + 1
         return done
+
+    def _traces(self) -> tuple[Any, ...]:
+        """What a hook leaves behind besides writes: requests, counts, and how much its state holds."""
+        held = [(key, len(value) if isinstance(value, Sized) else value) for key, value in self.state.items()]
+        return self.asked.requests, self.counts.total(), held
 
     def _own(self, what: str, work: Callable[[], T]) -> T:
         """Run code of the design; what it raises is a bug of its author's, named with its place."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,7 +21,8 @@ class Candidates:
 
     The union of the `k` nearest by meaning and the `k` best by word. `cosine` is exact for all of them.
     `keyword` is FTS5's bm25 with its sign turned (more is better), NaN where no word matched.
-    Ranks count from 1 within each leg; 0 means the leg did not return the record.
+    Ranks count from 1 within each leg; 0 means the leg did not return the record. A record of several
+    passages has one place and its best passage's cosine; that passage stands in `passages` under its id.
     """
 
     records: Sequence[Record]
@@ -29,6 +30,7 @@ class Candidates:
     keyword: Floats
     cosine_rank: NDArray[np.int64]
     keyword_rank: NDArray[np.int64]
+    passages: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.records)
@@ -41,6 +43,7 @@ class Candidates:
             score=float(score),
             cosine=float(self.cosine[at]),
             keyword=None if np.isnan(word) else word,
+            passage=self.passages.get(self.records[at].id, ""),
         )
 
 
@@ -54,7 +57,10 @@ class MemoryStore(Protocol):
     embedder: Embedder
 
     def put(self, record: Record) -> str:
-        """Store a record under its id and return the id."""
+        """Store a record under its id and return the id.
+
+        A text too long for the embedder is refused (TextTooLongError), unless it is kept by passage.
+        """
 
     def get(self, record_id: str) -> Record | None:
         """The record, or None: an unknown id is an answer, not an error."""
@@ -62,8 +68,8 @@ class MemoryStore(Protocol):
     def patch(self, record_id: str, **changes: Any) -> bool:
         """Change some fields of a record, all or none; False if there is no such id.
 
-        Any field of `Record` but `id`. `fields` is merged, not replaced. The text is embedded anew only
-        when it changed.
+        Any field of `Record` but `id`. `fields` is merged, not replaced. The text is embedded anew, all of
+        its passages, only when it or `by_passage` changed.
         """
 
     def delete(self, record_id: str) -> bool:

@@ -53,6 +53,11 @@ def changed(record: Record, changes: Mapping[str, Any]) -> Record:
     return whole(replace(record, **changes))
 
 
+def embeds_alike(left: Record, right: Record) -> bool:
+    """Whether two records have the same vectors."""
+    return left.text == right.text and left.by_passage == right.by_passage
+
+
 def encode(record: Record) -> dict[str, str]:
     """A record as metadata; its text is the document, its id the id.
 
@@ -67,6 +72,7 @@ def encode(record: Record) -> dict[str, str]:
         "fields": record.fields,
         "tags": record.tags,
         **{name: getattr(record, name) for name in _SCORES},
+        "by_passage": record.by_passage,
     }
     return {
         "type": record.kind,
@@ -89,6 +95,7 @@ def decode(record_id: str, text: str, metadata: Mapping[str, Any]) -> Record:
         fields=rest["fields"],
         tags=tuple(rest["tags"]),
         **{name: rest[name] for name in _SCORES},
+        by_passage=rest.get("by_passage", False),  # folders of memeval before passages have none
     )
 
 

@@ -82,15 +82,16 @@ class Stores:
         )
 
     def _remove(self, name: str) -> None:
+        from memeval.memory.collection import drop_collection
         from memeval.memory.folder import disk_trouble
 
         with disk_trouble(self._folder.path):
-            self._folder.client.delete_collection(name)
+            drop_collection(self._folder, name)
 
     def _prefix(self, namespace: str) -> str:
         return f"{self._collection}.{hashlib.sha256(namespace.encode()).hexdigest()[:16]}"
 
     def _name(self, namespace: str, user: str) -> str:
-        from memeval.memory.chroma import collection_name
+        from memeval.memory.collection import collection_name
 
         return collection_name(self._prefix(namespace), user)

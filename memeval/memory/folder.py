@@ -11,6 +11,8 @@ from typing import Any
 from memeval.errors import InfrastructureError, InputError
 
 LOCK = "memeval.lock"
+SIDE = ".passages"
+"""How the name of a side collection ends: the passages of one collection's long texts."""
 _held: dict[Path, Folder] = {}
 _registry = threading.Lock()
 
@@ -20,7 +22,8 @@ class Folder:
 
     The lock is there because two processes that write one Chroma folder silently lose vectors: 16 to 28 % of
     a writer's were unfindable after reopening (1.5.9, batches of 500), without any error. It covers reading
-    as well, since a reader that replays the log may write the index.
+    as well, since a reader that replays the log may write the index. `sides` are the names of the side
+    collections that are there: known here, since only this process can make or drop one.
     """
 
     def __init__(self, path: Path) -> None:
@@ -40,7 +43,8 @@ class Folder:
         except OSError as error:
             raise InputError(f"memory store {path} is no folder that can be written: {error}") from None
         try:
-            self.client: Any = _connect(path)
+            self.client: Any
+            self.client, self.sides = _connect(path)
         except BaseException:
             self._lock.release()
             raise
@@ -72,14 +76,16 @@ class Folder:
                 self._lock.release()
 
 
-def _connect(path: Path) -> Any:
+def _connect(path: Path) -> tuple[Any, set[str]]:
     import chromadb
     from chromadb.api.shared_system_client import SharedSystemClient
     from chromadb.config import Settings
     from chromadb.errors import ChromaError
 
     try:
-        return chromadb.PersistentClient(str(path), settings=Settings(anonymized_telemetry=False))
+        client = chromadb.PersistentClient(str(path), settings=Settings(anonymized_telemetry=False))
+        names = (rows.name for rows in client.list_collections())
+        return client, {name for name in names if name.endswith(SIDE)}
     except (ChromaError, ValueError) as error:
         # Chroma keeps the half-started system under this path, and every later client would be given it.
         SharedSystemClient._identifier_to_system.pop(str(path), None)

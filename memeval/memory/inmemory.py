@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memeval.embedding.base import Embedder, Vectors
-from memeval.memory.base import Candidates
-from memeval.memory.codec import changed, whole
+from memeval.memory.base import Candidates, Floats
+from memeval.memory.chunking import embedded, pieces
+from memeval.memory.codec import changed, embeds_alike, whole
 from memeval.memory.keywords import Keywords
 from memeval.memory.legs import best, cosines, merge, nothing
 from memeval.records import EVERYTHING, Record, Where
@@ -23,14 +24,14 @@ class InMemoryStore:
         self.user = user
         self.embedder = embedder
         self._records: dict[str, Record] = {}
-        self._vectors: dict[str, NDArray[np.float32]] = {}
-        self._matrix: Vectors | None = None  # the vectors stacked, in the order of _records
+        self._vectors: dict[str, Vectors] = {}  # float32[pieces, dim] each, in the order of _records
+        self._matrix: Vectors | None = None  # all of them stacked
         self._keywords: Keywords | None = None  # made when a search by word asks for it: most trials never do
 
     def put(self, record: Record) -> str:
         record = whole(record)
         # Embedded at once, not at the first search: a text too long must fail the call that wrote it.
-        self._keep(record, self.embedder.embed([record.text])[0])
+        self._keep(record, embedded(self.embedder, [record])[0])
         return record.id
 
     def get(self, record_id: str) -> Record | None:
@@ -41,8 +42,8 @@ class InMemoryStore:
         if old is None:
             return False
         new = changed(old, changes)
-        same = new.text == old.text
-        self._keep(new, self._vectors[new.id] if same else self.embedder.embed([new.text])[0])
+        same = embeds_alike(new, old)
+        self._keep(new, self._vectors[new.id] if same else embedded(self.embedder, [new])[0])
         return True
 
     def delete(self, record_id: str) -> bool:
@@ -65,17 +66,21 @@ class InMemoryStore:
         if k < 1 or not self._records:
             return nothing()
         vector = self.embedder.embed([query], "query")[0]
-        if self._matrix is None:
-            self._matrix = np.stack(list(self._vectors.values()))
         ids = list(self._records)
-        cosine = cosines(self._matrix, vector)
+        cosine = self._cosines(vector)
         if where is not EVERYTHING:
             counting = [at for at, record in enumerate(self._records.values()) if where(record)]
             ids, cosine = [ids[at] for at in counting], cosine[counting]
         near = [ids[at] for at in best(cosine, ids, k)]
         by_id = dict(zip(ids, cosine.tolist(), strict=True))
         found = [hit for hit in self._indexed().search(query) if hit[0] in by_id] if words else []
-        return merge(self._records, by_id, near, [name for name, _ in found[:k]], dict(found))
+        worded = [name for name, _ in found[:k]]
+        passages = {
+            name: pieces(self._records[name])[int(np.argmax(cosines(self._vectors[name], vector)))]
+            for name in {*near, *worded}
+            if len(self._vectors[name]) > 1
+        }
+        return merge(self._records, by_id, near, worded, dict(found), passages)
 
     def count(self, where: Where = EVERYTHING) -> int:
         return sum(map(where, self._records.values()))
@@ -84,11 +89,10 @@ class InMemoryStore:
         return tuple(self.find())
 
     def restore(self, snapshot: Sequence[Record]) -> None:
-        records = {record.id: whole(record) for record in snapshot}
-        held = {(r.id, r.text): self._vectors[r.id] for r in self._records.values()}
-        new = [(r.id, r.text) for r in records.values() if (r.id, r.text) not in held]
-        held |= zip(new, self.embedder.embed([text for _, text in new]), strict=True)
-        self._vectors = {r.id: held[r.id, r.text] for r in records.values()}
+        records, held = {record.id: whole(record) for record in snapshot}, self._records
+        new = [r for r in records.values() if r.id not in held or not embeds_alike(r, held[r.id])]
+        vectors = self._vectors | dict(zip([r.id for r in new], embedded(self.embedder, new), strict=True))
+        self._vectors = {name: vectors[name] for name in records}
         self._records = records
         self._matrix = None
         self._drop_index()
@@ -96,12 +100,23 @@ class InMemoryStore:
     def close(self) -> None:
         self._drop_index()
 
-    def _keep(self, record: Record, vector: NDArray[np.float32]) -> None:
+    def _keep(self, record: Record, vectors: Vectors) -> None:
         self._records[record.id] = record
-        self._vectors[record.id] = vector
+        self._vectors[record.id] = vectors
         self._matrix = None
         if self._keywords is not None:
             self._keywords.upsert({record.id: record.text})
+
+    def _cosines(self, vector: NDArray[np.float32]) -> Floats:
+        """Each record's cosine with a query: of its best passage, where it has several."""
+        if self._matrix is None:
+            self._matrix = np.concatenate(list(self._vectors.values()))
+        cosine = cosines(self._matrix, vector)
+        if len(cosine) == len(self._records):
+            return cosine
+        counts = [len(own) for own in self._vectors.values()]
+        grouped: Floats = np.maximum.reduceat(cosine, np.cumsum([0, *counts[:-1]]))
+        return grouped
 
     def _indexed(self) -> Keywords:
         if self._keywords is None:

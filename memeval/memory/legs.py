@@ -43,8 +43,12 @@ def merge(
     near: Sequence[str],
     worded: Sequence[str],
     bm25: Mapping[str, float],
+    passages: Mapping[str, str],
 ) -> Candidates:
-    """The union of both legs, nearest first, ties by id. `near` and `worded` are ids in their legs' order."""
+    """The union of both legs, nearest first, ties by id. `near` and `worded` are ids in their legs' order.
+
+    `passages` holds the best passage of each record that has several.
+    """
     ids = sorted({*near, *worded}, key=lambda name: (-cosine[name], name))
     near_rank = {name: rank for rank, name in enumerate(near, 1)}
     word_rank = {name: rank for rank, name in enumerate(worded, 1)}
@@ -54,9 +58,10 @@ def merge(
         keyword=np.array([bm25.get(name, np.nan) for name in ids], dtype=np.float64),
         cosine_rank=np.array([near_rank.get(name, 0) for name in ids], dtype=np.int64),
         keyword_rank=np.array([word_rank.get(name, 0) for name in ids], dtype=np.int64),
+        passages={name: passages[name] for name in ids if name in passages},
     )
 
 
 def nothing() -> Candidates:
     """No candidates."""
-    return merge({}, {}, (), (), {})
+    return merge({}, {}, (), (), {}, {})

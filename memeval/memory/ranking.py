@@ -25,6 +25,13 @@ class Ranker(Protocol):
         """The best `k`, highest score first, ties by record id."""
 
 
+def top(candidates: Candidates, scores: Floats, keep: NDArray[np.bool_], k: int) -> list[Hit]:
+    """Hits of the `k` highest scores among the candidates kept, ties by record id."""
+    places: Sequence[int] = np.flatnonzero(keep).tolist()
+    order = sorted(places, key=lambda at: (-scores[at], candidates.records[at].id))
+    return [candidates.hit(at, scores[at]) for at in order[: max(k, 0)]]
+
+
 @dataclass(frozen=True, slots=True)
 class SimilarityFloor:
     """By cosine alone; nothing whose cosine is below `min_score`. -1 lets everything through.
@@ -36,7 +43,7 @@ class SimilarityFloor:
 
     def rank(self, candidates: Candidates, k: int) -> list[Hit]:
         """The best `k` at or above the floor; a hit's score is its cosine."""
-        return _top(candidates, candidates.cosine, candidates.cosine >= self.min_score, k)
+        return top(candidates, candidates.cosine, candidates.cosine >= self.min_score, k)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +72,7 @@ class WeightedFusion:
         """The best `k` by the fused score."""
         keep = candidates.cosine >= self.min_score
         vector, keyword = _FUSE[self.method](candidates, keep)
-        return _top(candidates, (1 - self.weight) * vector + self.weight * keyword, keep, k)
+        return top(candidates, (1 - self.weight) * vector + self.weight * keyword, keep, k)
 
 
 def _rrf(candidates: Candidates, keep: NDArray[np.bool_]) -> tuple[Floats, Floats]:  # noqa: ARG001
@@ -97,9 +104,3 @@ def _stretched(values: Floats, keep: NDArray[np.bool_]) -> Floats:
 
 
 _FUSE = {"rrf": _rrf, "convex": _convex, "minmax": _minmax}
-
-
-def _top(candidates: Candidates, scores: Floats, keep: NDArray[np.bool_], k: int) -> list[Hit]:
-    places: Sequence[int] = np.flatnonzero(keep).tolist()
-    order = sorted(places, key=lambda at: (-scores[at], candidates.records[at].id))
-    return [candidates.hit(at, scores[at]) for at in order[: max(k, 0)]]

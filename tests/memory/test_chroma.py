@@ -14,7 +14,8 @@ from storing import Tiny, record
 
 from memeval.errors import InputError
 from memeval.memory.browse import open_existing, users
-from memeval.memory.chroma import ChromaStore, collection_name
+from memeval.memory.chroma import ChromaStore
+from memeval.memory.collection import collection_name
 from memeval.memory.folder import Folder
 from memeval.records import Where, topic_id
 

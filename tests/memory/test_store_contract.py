@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 from storing import START, Tiny, record
 
-from memeval.errors import InputError, TextTooLongError
+from memeval.embedding.base import Purpose, Vectors
+from memeval.errors import InfrastructureError, InputError, TextTooLongError
 from memeval.memory import KINDS, MemoryStore, open_store
+from memeval.memory.chunking import passages
 from memeval.memory.ranking import SimilarityFloor
-from memeval.records import EVERYTHING, Record, Where
+from memeval.records import EVERYTHING, Hit, Record, Where
 
 
 @pytest.fixture(params=KINDS)
@@ -28,7 +30,7 @@ def test_a_record_comes_back_as_it_was_put(store: MemoryStore) -> None:
     given = record(
         "a", "Grüße\x00 from \U0001f600, 乌龙 and e\u0301", tags=("x", "y z"), origin="hook", kind="topic",
         fields={"topic": "user.name", "n": 2**70, "x": 0.1, "yes": True, "one": 1, "empty": ""},
-        final_score=7.5, rating=-3.0, updated_at=START + timedelta(microseconds=1),
+        final_score=7.5, rating=-3.0, updated_at=START + timedelta(microseconds=1), by_passage=True,
     )  # fmt: skip
     assert store.put(given) == "a"
     found = store.get("a")
@@ -232,3 +234,159 @@ def test_restore_makes_the_store_hold_just_the_snapshot(store: MemoryStore) -> N
 def test_an_unknown_kind_of_store_is_named_with_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no store 'croma'; did you mean 'chroma'\?"):
         open_store("croma", tmp_path, "ann", Tiny())
+
+
+# texts kept by passage
+
+SIGNS = "".join(f"{n:04} " for n in range(120))  # 600 characters
+LONG = f"{SIGNS[:300]}an elephant {SIGNS[:500]}of green marble {SIGNS[:500]}in the cellar {SIGNS[:200]}"
+
+
+def tell(store: MemoryStore, query: str, where: Where = EVERYTHING, k: int = 20) -> dict[str, Hit]:
+    """What a query turns up, nearest first."""
+    hits = SimilarityFloor(-1.0).rank(store.candidates(query, where, k), 99)
+    return {hit.record.id: hit for hit in hits}
+
+
+def passage_with(word: str) -> str:
+    [found] = [passage for passage in passages(LONG) if word in passage]
+    return found
+
+
+@pytest.mark.parametrize("word", ["elephant", "marble", "cellar"])
+def test_a_long_text_has_one_place_and_its_best_passages_cosine(store: MemoryStore, word: str) -> None:
+    long = record("long", LONG, by_passage=True)
+    store.put(long)
+    store.put(record("short", f"a {word}", by_passage=True))
+    store.put(record("plain", "a cellar"))
+    assert store.count() == 3
+    assert store.get("long") == long
+    found = tell(store, passage_with(word))
+    assert sorted(found) == ["long", "plain", "short"]
+    assert next(iter(found)) == "long"
+    assert found["long"].cosine == 1.0
+    assert found["long"].passage == passage_with(word)
+    assert found["short"].passage == found["plain"].passage == ""
+    [query] = store.embedder.embed([word], "query")
+    cosine = store.embedder.embed(passages(LONG)) @ query
+    assert tell(store, word)["long"].cosine == pytest.approx(float(cosine.max()), abs=2e-6)
+    assert tell(store, word)["long"].passage == passages(LONG)[int(cosine.argmax())]
+
+
+def test_many_near_passages_of_one_text_leave_the_other_places_to_others(store: MemoryStore) -> None:
+    crowd = "the red door " * 400
+    assert len(passages(crowd)) > 4 * 2  # more than are asked for at first
+    store.put(record("crowd", crowd, by_passage=True))
+    for name in "cab":
+        store.put(record(name, f"elephants {SIGNS} and a red door behind {SIGNS}", by_passage=True))
+    found = store.candidates("the red door", k=2, words=False)
+    assert [r.id for r in found.records] == ["crowd", "a"]
+    assert found.cosine_rank.tolist() == [1, 2]
+    assert list(tell(store, "the red door", Where(exclude=frozenset({"crowd", "a"})), k=1)) == ["b"]
+
+
+def test_a_later_passage_is_found_among_many_nearer_records_that_do_not_count(store: MemoryStore) -> None:
+    store.restore([record(f"n{n}", passage_with("cellar")) for n in range(60)])
+    store.put(record("long", LONG, kind="observation", by_passage=True))
+    found = tell(store, passage_with("cellar"), Where(kinds=("observation",)), k=3)
+    assert list(found) == ["long"]
+    assert found["long"].passage == passage_with("cellar")
+    assert found["long"].keyword is not None
+
+
+def test_a_text_found_by_word_alone_has_its_best_passages_cosine(store: MemoryStore) -> None:
+    store.restore([record(f"n{n}", "red doors") for n in range(9)])
+    store.put(record("long", f"{LONG} zebra", by_passage=True))
+    found = store.candidates("red doors zebra", k=1)
+    at = [r.id for r in found.records].index("long")
+    assert found.cosine_rank[at] == 0
+    assert found.hit(at, 0.0).passage in passages(f"{LONG} zebra")
+    assert found.cosine[at] == tell(store, "red doors zebra")["long"].cosine
+
+
+def test_a_change_of_text_embeds_all_passages_and_any_other_none(store: MemoryStore) -> None:
+    store.put(record("a", LONG, by_passage=True))
+    assert isinstance(store.embedder, Tiny)
+    store.embedder.embedded.clear()
+    assert store.patch("a", rating=2.0, fields={"n": 1})
+    assert store.embedder.embedded == []
+    changed = LONG.replace("marble", "glass")
+    assert store.patch("a", text=changed)
+    assert [text for text, _ in store.embedder.embedded] == passages(changed)
+    assert store.get("a") == record("a", changed, by_passage=True, rating=2.0, fields={"n": 1})
+    assert tell(store, passage_with("marble"))["a"].score < 1
+    assert tell(store, passages(changed)[-1])["a"].score == 1
+    assert store.patch("a", text="short")
+    assert tell(store, "short")["a"].score == 1
+    assert tell(store, passages(changed)[-1])["a"].score < 0.5
+
+
+def test_a_text_may_come_to_be_kept_by_passage_and_whole_again(store: MemoryStore) -> None:
+    text = f"an elephant {SIGNS}in the cellar {SIGNS[:300]}"
+    assert len(passages(text)) == 2
+    store.put(record("a", text))
+    for by_passage, query, passage in ((True, passages(text)[1], passages(text)[1]), (False, text, "")):
+        assert tell(store, query)["a"].score < 1
+        assert store.patch("a", by_passage=by_passage)
+        assert tell(store, query)["a"].score == 1
+        assert tell(store, query)["a"].passage == passage
+
+
+def test_a_deleted_long_text_is_gone_with_all_its_passages(store: MemoryStore) -> None:
+    store.put(record("a", LONG, by_passage=True))
+    assert store.delete("a")
+    assert tell(store, "cellar") == {}
+    store.put(record("b", "something"))
+    assert list(tell(store, "cellar")) == ["b"]
+    store.put(record("a", "short"))
+    assert tell(store, passage_with("cellar"))["a"].score < 0.5
+
+
+def test_restore_brings_long_texts_back(store: MemoryStore) -> None:
+    store.put(record("a", LONG, by_passage=True))
+    store.put(record("b", f"{LONG} zebra", by_passage=True))
+    before = store.snapshot()
+    store.patch("a", text="other")
+    store.delete("b")
+    store.put(record("c", f"{SIGNS} {LONG}", by_passage=True))
+    store.restore(before)
+    assert store.snapshot() == before
+    found = tell(store, passage_with("cellar"))
+    assert sorted(found) == ["a", "b"]
+    assert found["a"].score == 1
+    store.restore(())
+    assert tell(store, "cellar") == {}
+
+
+def test_a_text_too_long_for_the_embedder_is_kept_by_passage_only(store: MemoryStore) -> None:
+    assert len(LONG) > 1000
+    with pytest.raises(TextTooLongError):
+        store.put(record("a", LONG))
+    store.put(record("a", LONG, by_passage=True))
+    with pytest.raises(TextTooLongError):
+        store.patch("a", by_passage=False)
+    assert store.snapshot() == (record("a", LONG, by_passage=True),)
+
+
+@pytest.mark.parametrize("by_passage", [True, False])
+def test_where_embedding_fails_the_old_record_stays_whole(
+    store: MemoryStore, by_passage: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = record("a", f"an elephant {SIGNS}in the cellar", by_passage=by_passage, tags=("t",))
+    store.put(old)
+    before = tell(store, "elephant in the cellar")
+
+    def fail(texts: Sequence[str], purpose: Purpose = "document") -> Vectors:
+        raise InfrastructureError("the server is down")
+
+    for write in (
+        lambda: store.put(record("a", LONG, by_passage=True)),
+        lambda: store.patch("a", text=LONG, by_passage=True, tags=()),
+        lambda: store.restore([record("b", LONG, by_passage=True)]),
+    ):
+        with monkeypatch.context() as broken:
+            broken.setattr(store.embedder, "embed", fail)
+            with pytest.raises(InfrastructureError, match="is down"):
+                write()
+        assert store.snapshot() == (old,)
+        assert tell(store, "elephant in the cellar") == before

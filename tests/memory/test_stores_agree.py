@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,7 +21,9 @@ from hypothesis.stateful import (
 )
 from storing import Tiny, record
 
+from memeval.memory.base import Candidates
 from memeval.memory.chroma import ChromaStore
+from memeval.memory.chunking import pieces
 from memeval.memory.factory import Stores
 from memeval.memory.inmemory import InMemoryStore
 from memeval.records import Where
@@ -28,6 +31,7 @@ from memeval.records import Where
 IDS = st.sampled_from(["é", "x' OR 1=1", "a\x00b", *"abcdefghijkl"])
 WORDS = ["red", "blue", "door", "doors", "NEAR", "AND", "NOT", "topic:x", "C++", "乌龙"]
 PHRASES = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
+LONG = st.lists(st.sampled_from([*WORDS, "x" * 300, " " * 700]), min_size=3, max_size=12).map(" ".join)
 TEXTS = st.one_of(
     PHRASES,
     PHRASES,
@@ -48,6 +52,11 @@ CHANGES = st.fixed_dictionaries(
         "text": TEXTS, "kind": KINDS, "tags": TAGS, "origin": ORIGINS, "fields": FIELDS, "critic": SCORES,
     },
 )  # fmt: skip
+BY_PASSAGE = st.one_of(
+    st.builds(dict, text=LONG, by_passage=st.just(True)),
+    st.builds(dict, text=TEXTS, by_passage=st.booleans()),
+)
+CHANGES = st.one_of(CHANGES, CHANGES, st.builds(operator.or_, CHANGES, BY_PASSAGE))
 WHERES = st.builds(
     Where,
     kinds=st.lists(KINDS, unique=True, max_size=2).map(tuple),
@@ -137,6 +146,8 @@ class Both(RuleBasedStateMachine):
             assert where(r)
             assert r == self.exact.get(r.id)
             assert abs(scores.get(r.id, near[0][0] if len(near[0]) else cosine) - cosine) <= 2e-6
+        for found in (left, right):
+            self.passages_are_the_nearest(found, query)
         if k >= self.exact.count(where):
             assert {r.id for r in left.records} == {r.id for r in right.records}
             words_of = [
@@ -144,6 +155,15 @@ class Both(RuleBasedStateMachine):
                 for f in (left, right)
             ]
             assert words_of[0] == words_of[1]
+
+    def passages_are_the_nearest(self, found: Candidates, query: str) -> None:
+        for at, r in enumerate(found.records):
+            parts, best = pieces(r), found.hit(at, 0.0).passage
+            assert best in parts if len(parts) > 1 else best == ""
+            [vector] = Tiny().embed([query], "query")
+            cosine = Tiny().embed(parts) @ vector
+            assert abs(cosine.max() - found.cosine[at]) <= 2e-6
+            assert abs(cosine[parts.index(best or parts[0])] - found.cosine[at]) <= 2e-6
 
     @invariant()
     def equally_many(self) -> None:
