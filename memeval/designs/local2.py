@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from memeval.designs import notes
 from memeval.designs import tools as build
 from memeval.designs.base import Context, MemoryDesign
-from memeval.errors import InputError, TextTooLongError
+from memeval.errors import InputError
 from memeval.memory.ranking import SimilarityFloor
 from memeval.messages import Intent, Tool, ToolResult
-from memeval.records import Hit, Where
+from memeval.records import Hit, Scalar, Where
 
 PREFIXES = ("user.", "project.", "constraint.")
 FOUND = "[Memory: {topic}]\n{content}"
@@ -126,13 +127,10 @@ class _Local2(MemoryDesign):
         )  # fmt: skip
 
     def after_turn(self, ctx: Context) -> None:
-        """The seed's MemoryAgent: question and answer go in as one episode; an empty answer is not kept.
-
-        Fire and forget (L2-22): a text the store cannot keep whole is left out, not cut.
-        """
-        if self.settings["write_path"] != "auto_turn" or not ctx.query.strip() or not ctx.answer.strip():
+        """The seed's MemoryAgent: question and answer go in as one episode; an empty answer is not kept."""
+        if self.settings["write_path"] != "auto_turn":
             return
-        metadata = {
+        metadata: dict[str, Scalar] = {
             "query": ctx.query,
             "answer": ctx.answer,
             "session_id": ctx.scope.session,
@@ -140,10 +138,7 @@ class _Local2(MemoryDesign):
             "tool_calls": len(ctx.calls),
             "timestamp_utc": ctx.clock().isoformat(),
         }
-        try:
-            build.service(ctx, "hook").write_episodic(f"Q: {ctx.query}\nA: {ctx.answer}", metadata)
-        except (TextTooLongError, InputError):
-            ctx.state["ingest_skipped"] = ctx.state.get("ingest_skipped", 0) + 1
+        notes.ingest_turn(ctx, f"Q: {ctx.query}\nA: {ctx.answer}", "episodic", metadata)
 
 
 class Local2Dual(_Local2):

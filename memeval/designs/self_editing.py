@@ -21,9 +21,10 @@ from typing import Any, ClassVar
 from memeval.designs import notes
 from memeval.designs import tools as build
 from memeval.designs.base import Context, Injection, MemoryDesign
+from memeval.designs.fence import fenced, injected, tokens
 from memeval.designs.formats import shown_text
 from memeval.designs.scrub import scrub
-from memeval.designs.synthorg import CATEGORIES, KINDS, category, fenced, injected, outside, tokens
+from memeval.designs.synthorg import CATEGORIES, KINDS, category, outside
 from memeval.errors import InputError
 from memeval.memory.ranking import SimilarityFloor
 from memeval.messages import Tool, ToolResult

@@ -66,7 +66,8 @@ class Surface:
         """This surface without what changes nothing about a design: a split where nothing can be split."""
         least = self
         for part in fields(self):
-            less = replace(least, **{part.name: "as_written"})
+            plain: dict[str, Any] = {part.name: "as_written"}
+            less = replace(least, **plain)
             if _shown(less.on(design)) == _shown(least.on(design)):
                 least = less
         return least
@@ -87,9 +88,12 @@ class Surfaced(MemoryDesign):
         if surface.names == "neutral":
             self._names = {tool.name: f"tool_{_letter(n)}" for n, tool in enumerate(worded)}
         self._shown_tools = [
-            replace(tool, name=self._names[tool.name], description=self._said(tool.description))
+            replace(
+                tool, name=self._names[tool.name], description=self._said(tool.description),
+                parameters=self._everywhere(tool.parameters),
+            )
             for tool in worded
-        ]
+        ]  # fmt: skip
         self._written = {shown: name for name, shown in self._names.items()}
 
     def tools(self) -> Sequence[Tool]:
@@ -140,6 +144,14 @@ class Surfaced(MemoryDesign):
             return replace(result, text=self._said(result.text)) if result.is_error else result
 
         return run
+
+    def _everywhere(self, schema: Any) -> Any:
+        """A schema whose descriptions name the tools as the model is shown them."""
+        if isinstance(schema, Mapping):
+            said = {key: self._everywhere(part) for key, part in schema.items()}
+            text = said.get("description")  # a parameter may be called so, and is then no text
+            return said | ({"description": self._said(text)} if isinstance(text, str) else {})
+        return [self._everywhere(part) for part in schema] if isinstance(schema, list) else schema
 
     def _said(self, text: str) -> str:
         """A text with the names of tools as the model is shown them."""

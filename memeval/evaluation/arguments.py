@@ -7,6 +7,7 @@ right and counted; the rest is answered with an error that names the tools or th
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -82,7 +83,7 @@ def _coerce(value: Any, kind: Any) -> tuple[Any, bool]:
             return str(value), True
         case "string", [str() as only]:
             return only, True
-        case "integer", float() if value.is_integer():
+        case "integer", float() if math.isfinite(value):
             return int(value), True
         case "integer" | "number", str() if re.fullmatch(r"\s*-?\d+(\.0*)?\s*", value):
             return int(float(value)), True

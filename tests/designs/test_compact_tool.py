@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -38,13 +37,14 @@ def conversation(*said: str) -> list[Message]:
     return [Message(role="system", content="Be brief."), *turns]
 
 
-def context(*answers: Any, user: str = "user", session: str = "session-1", **more: Any) -> Context:
-    """A turn of a long conversation in a context of 1,000 tokens, 500 of them used."""
+def context(answer: Any = SUMMARY, user: str = "user", session: str = "session-1", **more: Any) -> Context:
+    """A turn in a context of 1,000 tokens, 500 of them used; `answer` is what the model says to anything."""
     messages = conversation("Our trip may cost 3,140 crowns.", "Gladly noted.", "x" * 500)
     return Context(
         scope=Scope(user, session), store=InMemoryStore(user, open_embedder("hash", cache=None)),
         clock=StoryClock(datetime(2026, 5, 30, 9, tzinfo=UTC)), ids=SeededIds(1), options=OPTIONS,
-        **{"model": ScriptedModel(answers), "messages": messages, "usage": Usage(prompt=500), **more},
+        model=ScriptedModel(lambda messages, tools: answer),
+        **{"messages": messages, "usage": Usage(prompt=500), **more},
     )  # fmt: skip
 
 
@@ -88,7 +88,7 @@ def test_so_10_the_description_asks_for_clean_boundaries() -> None:
 
 @pytest.mark.parametrize(("used", "allowed"), [(424, False), (426, True)])
 def test_2e_it_is_allowed_from_half_of_the_trigger_on(used: int, allowed: bool) -> None:
-    ctx = context(SUMMARY, usage=Usage(prompt=used))
+    ctx = context(usage=Usage(prompt=used))
     result = call(CompactTool(), ctx, "compact_conversation")
     too_soon = "Nothing to compact yet — conversation is within the token budget."
     assert result.text == ("Compacted: 2 older messages are a summary now." if allowed else too_soon)
@@ -104,7 +104,7 @@ def test_2e_where_nothing_is_older_than_the_turn_there_is_nothing_to_compact() -
 
 
 def test_2e_older_messages_become_a_summary_before_the_turn() -> None:
-    ctx = context(SUMMARY)
+    ctx = context()
     kept = compacted(ctx)
     assert [m.role for m in kept] == ["system", "user", "assistant", "tool"]
     assert kept[1].content == (
@@ -116,7 +116,7 @@ def test_2e_older_messages_become_a_summary_before_the_turn() -> None:
 
 
 def test_2e_the_full_history_is_archived_by_the_design() -> None:
-    ctx = context(SUMMARY)
+    ctx = context()
     compacted(ctx)
     (record,) = ctx.store.find()
     assert (record.id, record.kind, record.origin) == ("history-1", "archive", "hook")
@@ -125,10 +125,10 @@ def test_2e_the_full_history_is_archived_by_the_design() -> None:
 
 def test_2e_the_last_tenth_of_the_context_stays_as_it_is() -> None:
     said = ["a" * 900, "b", "c" * 150, "d" * 150, "e" * 50]
-    kept = compacted(context(SUMMARY, messages=conversation(*said)))
+    kept = compacted(context(messages=conversation(*said)))
     assert [m.content for m in kept[2:4]] == ["d" * 150, "e" * 50]
     assert kept[1].content.endswith("</summary>\n\n" + "c" * 150)
-    assert len(compacted(context(SUMMARY, messages=conversation(*said)), keep=0.05)) == 4
+    assert len(compacted(context(messages=conversation(*said)), keep=0.05)) == 4
 
 
 @pytest.mark.parametrize("answer", [OVERFLOW, " "])
@@ -149,7 +149,7 @@ def test_2e_trouble_of_the_server_is_no_failure_of_the_summary() -> None:
 
 
 def test_2e_where_nothing_may_be_written_the_summary_stands_alone() -> None:
-    ctx = context(SUMMARY)
+    ctx = context()
     ctx.store = GuardedStore(ctx.store, read_only=True)
     kept = compacted(ctx)
     assert kept[1].content.startswith(
@@ -160,7 +160,7 @@ def test_2e_where_nothing_may_be_written_the_summary_stands_alone() -> None:
 
 @pytest.mark.parametrize(("used", "fires"), [(849, False), (850, True)])
 def test_2e_at_the_trigger_it_compacts_unasked(used: int, fires: bool) -> None:
-    ctx = context(SUMMARY, usage=Usage(prompt=used))
+    ctx = context(usage=Usage(prompt=used))
     kept = CompactTool().compact(ctx, ctx.messages, "")
     assert (kept is not None) == fires
     assert ctx.store.count() == ctx.counts["compactions"] == int(fires)
@@ -178,26 +178,23 @@ def test_2e_an_unasked_compaction_that_fails_leaves_the_history() -> None:
 
 
 def test_2e_what_was_said_since_the_last_count_is_estimated() -> None:
-    design, ctx = CompactTool(), context(SUMMARY, usage=Usage())
+    design, ctx = CompactTool(), context(usage=Usage())
     assert design.compact(ctx, ctx.messages, "") is None
     ctx.usage = Usage(prompt=300)
-    more = [
-        *ctx.messages,
-        Message(role="assistant", content="y" * 2200),
-        Message(role="user", content="Go on."),
-    ]
+    answer, question = Message(role="assistant", content="y" * 2200), Message(role="user", content="Go on.")
+    more = [*ctx.messages, answer, question]
     assert design.compact(ctx, more, "") is not None
 
 
 def test_2e_before_the_first_count_all_is_estimated() -> None:
-    ctx = context(SUMMARY, usage=Usage(), messages=conversation("x" * 4000, "Yes.", "Go on."))
+    ctx = context(usage=Usage(), messages=conversation("x" * 4000, "Yes.", "Go on."))
     kept = CompactTool().compact(ctx, ctx.messages, "")
     assert kept is not None
     assert "x" * 100 not in kept[1].content
 
 
 def test_2e_histories_stay_valid_over_many_compactions() -> None:
-    ctx = context(*["A summary."] * 4, usage=Usage(prompt=900))
+    ctx = context(usage=Usage(prompt=900))
     design, messages = CompactTool(), conversation("One")
     for said in ("Two", "Three", "Four"):
         calling = Message(role="assistant", content="", tool_calls=(ToolCall("read_history", {}),))
@@ -215,7 +212,7 @@ def test_2e_histories_stay_valid_over_many_compactions() -> None:
 
 
 def test_2e_a_history_is_read_back_whole() -> None:
-    ctx = context(SUMMARY)
+    ctx = context()
     compacted(ctx)
     found = call(CompactTool(), ctx, "read_history", history_id="history-1")
     assert found.text == f"history-1, page 1 of 1:\n{HISTORY}"
@@ -223,27 +220,25 @@ def test_2e_a_history_is_read_back_whole() -> None:
 
 
 def test_2e_a_long_history_is_read_by_page() -> None:
-    ctx = context(SUMMARY, messages=conversation("word " * 400, "Yes.", "Go on."))
+    ctx = context(messages=conversation("word " * 400, "Yes.", "Go on."))
     compacted(ctx)
-    pages = [call(CompactTool(), ctx, "read_history", page=page) for page in (1, 2, 3)]
-    assert [page.text.partition(":\n")[0] for page in pages] == [
-        f"history-1, page {n} of 3" for n in (1, 2, 3)
-    ]
-    assert "".join(page.text.partition(":\n")[2] for page in pages) == ctx.store.find()[0].text
+    pages = [call(CompactTool(), ctx, "read_history", page=page).text for page in (1, 2, 3)]
+    heads, texts = zip(*(page.split(":\n", 1) for page in pages), strict=True)
+    assert heads == tuple(f"history-1, page {n} of 3" for n in (1, 2, 3))
+    assert "".join(texts) == ctx.store.find()[0].text
     beyond = call(CompactTool(), ctx, "read_history", page=4)
     assert (beyond.text, beyond.is_error) == ("Error: history-1 has no page 4; give one from 1 to 3.", True)
 
 
 def test_2e_without_an_id_the_newest_history_is_read_in_a_later_session_too() -> None:
-    ctx = context(SUMMARY, SUMMARY)
+    ctx = context()
     compacted(ctx)
     ctx.messages = conversation("An owl.", "Where?", "x" * 500)
     compacted(ctx)
     later = context(session="session-2")
     later.store = ctx.store
-    assert call(CompactTool(), later, "read_history").text.startswith(
-        "history-2, page 1 of 1:\nuser: An owl."
-    )
+    found = call(CompactTool(), later, "read_history").text
+    assert found.startswith("history-2, page 1 of 1:\nuser: An owl.")
 
 
 def test_2e_where_no_history_is_saved_a_read_says_so() -> None:
@@ -258,19 +253,16 @@ def test_2e_an_unknown_history_is_an_error_that_says_what_to_do() -> None:
 
 
 def test_2e_histories_never_cross_users() -> None:
-    compacted(context(SUMMARY))
+    compacted(context())
     found = call(CompactTool(), context(user="other"), "read_history")
     assert found.text == "No history has been saved yet."
 
 
 def test_a_transcript_tells_what_was_called_and_what_it_gave() -> None:
     calling = Message(role="assistant", content="", tool_calls=(ToolCall("look", {"at": "ö"}),))
-    messages = [
-        *conversation("Hello")[1:],
-        calling,
-        Message(role="tool", content="A pine.", tool_name="look"),
-    ]
-    assert transcript(messages) == 'user: Hello\nassistant: look({"at": "ö"})\nlook: A pine.'
+    answer = Message(role="tool", content="A pine.", tool_name="look")
+    said = transcript([*conversation("Hello")[1:], calling, answer])
+    assert said == 'user: Hello\nassistant: look({"at": "ö"})\nlook: A pine.'
 
 
 @pytest.mark.parametrize("setting", ["trigger", "keep"])
@@ -289,44 +281,39 @@ ASK = {
 }
 
 
-def recorded(answers: Sequence[Any], seen: list[Sequence[Message]]) -> Callable[..., Any]:
-    """A script that gives the answers in turn and keeps the requests."""
+def script(answers: Sequence[Any], seen: list[Sequence[Message]]) -> Callable[..., Any]:
+    """Gives the answers in turn and keeps the requests; one without tools asks for a summary."""
 
-    def script(messages: Sequence[Message], tools: Sequence[Tool]) -> Any:
+    def answered(messages: Sequence[Message], tools: Sequence[Tool]) -> Any:
+        if not tools:
+            return SUMMARY
         seen.append(list(messages))
         return answers[len(seen) - 1]
 
-    return script
+    return answered
 
 
 def test_2e_a_whole_story_is_compacted_unasked_before_the_context_runs_out() -> None:
     seen: list[Sequence[Message]] = []
-    script = recorded(["Noted.", SUMMARY, "It may cost 3,140 crowns."], seen)
     register(CompactTool)
     tale = story([TELL, {**ASK, "filler": 15}], facts=TRIP)
-    result = run(tale, script, "compact_tool", options=OPTIONS)
+    result = run(tale, script(["Noted.", "It may cost 3,140 crowns."], seen), "compact_tool", options=OPTIONS)
     assert (result.trial.outcome, result.trial.passed) == ("ok", True)
-    assert (result.trial.counts, result.trial.hook_requests) == ({"compactions": 1}, 1)
-    assert TELL["user"] in seen[1][-1].content
-    assert len(seen[2]) == 2
-    assert seen[2][1].content.endswith(f"<summary>\n{SUMMARY}\n</summary>\n\n{ASK['user']}")
+    assert result.trial.counts == {"compactions": 1}
+    assert result.trial.hook_requests > 0
+    assert [m.role for m in seen[1]] == ["system", "user", "assistant", "user"]
+    assert f"<summary>\n{SUMMARY}\n</summary>\n\n" in seen[1][1].content
+    assert seen[1][3].content == ASK["user"]
 
 
 def test_2e_in_a_whole_story_the_model_compacts_and_reads_back_in_the_next_session() -> None:
     seen: list[Sequence[Message]] = []
-    answers = [
-        "Noted.",
-        made("compact_conversation"),
-        SUMMARY,
-        "Done.",
-        made("read_history"),
-        "3,140 crowns.",
-    ]
+    answers = ["Noted.", made("compact_conversation"), "Done.", made("read_history", page=1), "3,140 crowns."]
     register(CompactTool)
     tale = story([TELL, {"user": "Now something new.", "filler": 10}], [ASK], facts=TRIP)
-    result = run(tale, recorded(answers, seen), "compact_tool", options=OPTIONS)
+    result = run(tale, script(answers, seen), "compact_tool", options=OPTIONS)
     assert (result.trial.outcome, result.trial.passed) == ("ok", True)
     assert (result.trial.called, result.trial.retrieved) == (True, True)
-    assert [m.role for m in seen[3]] == ["system", "user", "assistant", "tool"]
-    assert json.dumps(TELL["user"])[1:-1] in seen[5][-1].content
-    assert all(valid(messages) for messages in (seen[0], seen[1], *seen[3:]))
+    assert [m.role for m in seen[2]] == ["system", "user", "assistant", "tool"]
+    assert TELL["user"] in seen[4][-1].content
+    assert all(valid(messages) for messages in seen)

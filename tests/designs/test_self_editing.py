@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from memeval.designs.base import Context
+from memeval.designs.fence import UNTRUSTED
 from memeval.designs.self_editing import SelfEditing, dice, terms
-from memeval.designs.synthorg import UNTRUSTED
 from memeval.embedding import open_embedder
 from memeval.errors import InfrastructureError
 from memeval.memory.inmemory import InMemoryStore

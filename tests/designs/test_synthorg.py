@@ -11,15 +11,13 @@ import pytest
 from stories import run, story
 
 from memeval.designs.base import Context, MemoryDesign
+from memeval.designs.fence import UNTRUSTED, fenced, injected
 from memeval.designs.synthorg import (
     COMPACT_SAID,
     NOT_ENOUGH,
-    UNTRUSTED,
     SynthOrgContext,
     SynthOrgTools,
     SynthOrgTriad,
-    fenced,
-    injected,
 )
 from memeval.designs.synthorg_ask import merged
 from memeval.embedding import open_embedder
