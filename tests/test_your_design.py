@@ -1,4 +1,4 @@
-"""The worked example runs as a person would run it: only what was edited is run again, and nothing is mixed."""
+"""The worked example runs as a person would run it: only what was edited is run again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def test_an_edited_design_is_run_anew_and_its_old_rows_are_not_reused(
         exec(source.replace('["tag:remember", "tag:decoy"]', '["family:s6"]'), scope)
         if source.endswith("\ntable"):
             tables.append(scope["table"])
-    ran = [tuple(map(int, pair)) for pair in re.findall(r"(\d+) trials run, (\d+) in", capsys.readouterr().out)]
+    ran = [
+        tuple(map(int, pair)) for pair in re.findall(r"(\d+) trials run, (\d+) in", capsys.readouterr().out)
+    ]
     assert ran == [(12, 12), (4, 12), (12, 16)]
     assert list(tables[0].index) == ["local2_dual", "local2_single", "sticky"]
     assert tables[0].drop("sticky").equals(tables[1].drop("sticky"))

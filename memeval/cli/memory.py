@@ -1,9 +1,14 @@
-"""`memeval memory list` and `search`: look into a store as a person. Nothing is changed."""
+"""`memeval memory list`, `search` and `rate`: look into a store as a person. Only a rating is changed."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -43,25 +48,28 @@ def _options(function: Callable[..., None]) -> Callable[..., None]:
 @command.command(name="list")
 @click.argument("store", required=False)
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(min=1), help="How many at most.")
+@click.option("--kind", metavar="KIND", help="Only memories of this kind, such as observation.")
 @_options
 def list_(
-    store: str | None,
-    limit: int,
-    user: str | None,
-    collection: str | None,
-    config: Path | None,
-    as_json: bool,
-) -> None:
+    store: str | None, limit: int, kind: str | None,
+    user: str | None, collection: str | None, config: Path | None, as_json: bool,
+) -> None:  # fmt: skip
     """List memories, the newest first."""
+    from memeval.errors import nearest
     from memeval.memory.browse import open_existing
+    from memeval.records import Kind, Where
     from memeval.settings import load_settings
 
+    kinds: tuple[Kind, ...] = get_args(Kind)
+    wanted = tuple(known for known in kinds if known == kind)
+    if kind is not None and not wanted:
+        raise InputError(f"there is no kind of memory {kind!r}{nearest(kind, kinds)}")
     settings = load_settings(config)
     path = store or settings.chroma_path
     space = _space(path, user, collection, settings)
     opened = open_existing(path, space.user, collection=space.collection)
     try:
-        kept = opened.snapshot()
+        kept = opened.find(Where(kinds=wanted))
     finally:
         opened.close()
     newest = sorted(kept, key=lambda record: record.updated_at, reverse=True)[:limit]
@@ -69,9 +77,11 @@ def list_(
     if as_json:
         emit(data)
         return
-    table(["id", "kind", "origin", "updated", "text"], [_cells(record) for record in newest])
+    columns, rows = _columns(newest)
+    table(columns, rows)
     shown = f"the newest {limit} of {len(kept)}" if len(kept) > limit else f"{len(kept)}"
-    click.echo(f"{shown} memories of {space.user!r} in {path}, embedded by {space.embedder}")
+    of_kind = f" of kind {kind}" if kind else ""
+    click.echo(f"{shown} memories{of_kind} of {space.user!r} in {path}, embedded by {space.embedder}")
 
 
 @command.command()
@@ -115,21 +125,72 @@ def search(
         opened.close()
     found = [
         {"rank": rank, "cosine": hit.cosine, "keyword": hit.keyword,
-         "below_min_score": hit.score < settings.min_score, **_describe(hit.record)}
+         "below_min_score": hit.score < settings.min_score, "passage": hit.passage, **_describe(hit.record)}
         for rank, hit in enumerate(hits, 1)
     ]  # fmt: skip
     if as_json:
         emit(found)
         return
-    rows = [
+    columns, rows = _columns([hit.record for hit in hits], [hit.passage for hit in hits])
+    scores = [
         [rank, f"{hit.score:.3f}{' <' if hit.score < settings.min_score else ''}",
-         "" if hit.keyword is None else f"{hit.keyword:.2f}", *_cells(hit.record)]
+         "" if hit.keyword is None else f"{hit.keyword:.2f}"]
         for rank, hit in enumerate(hits, 1)
     ]  # fmt: skip
-    table([">", ">cosine", ">keyword", "id", "kind", "origin", "updated", "text"], rows)
+    table(
+        [">", ">cosine", ">keyword", *columns],
+        [[*score, *row] for score, row in zip(scores, rows, strict=True)],
+    )
     click.echo(
         f"{len(rows)} of {space.count} memories of {space.user!r}; <: below min_score {settings.min_score}"
     )
+
+
+# Else -1 would be read as an option.
+@command.command(context_settings={"ignore_unknown_options": True})
+@click.argument("words", nargs=-1, required=True, metavar="[STORE] ID VALUE")
+@_options
+def rate(
+    words: tuple[str, ...], user: str | None, collection: str | None, config: Path | None, as_json: bool
+) -> None:
+    """Rate the memory ID, from -3 (bad) to 3 (good).
+
+    Designs that rank by quality put what was rated higher first; nothing is embedded.
+    """
+    from memeval.memory.browse import open_existing
+    from memeval.settings import load_settings
+
+    if unknown := next((word for word in words if word.startswith("--")), None):
+        raise click.NoSuchOption(unknown)
+    if len(words) not in (2, 3):
+        raise InputError(f"{len(words)} words where ID and VALUE are wanted, with or without STORE before")
+    record_id, value = words[-2:]
+    if not re.fullmatch("[+-]?[0-3]", value):
+        raise InputError(f"a rating is a whole number from -3 to 3, and {value!r} is not")
+    settings = load_settings(config)
+    path = words[0] if len(words) == 3 else settings.chroma_path
+    space = _space(path, user, collection, settings)
+    opened = open_existing(path, space.user, collection=space.collection)
+    try:
+        before = opened.get(record_id)
+        if before is None:
+            ids = [record.id for record in opened.snapshot()]
+            raise InputError(f"{space.user!r} has no memory {record_id!r} in {path}{_close(record_id, ids)}")
+        record = replace(before, rating=float(int(value)))
+        opened.patch(record_id, rating=record.rating)
+    finally:
+        opened.close()
+    if as_json:
+        emit(_describe(record))
+        return
+    was = f", was {_rating(before)}" if before.rating is not None else ""
+    click.echo(f"{record_id} is rated {_rating(record)}{was}: {short(record.text)}")
+
+
+def _close(record_id: str, ids: Sequence[str]) -> str:
+    """A hint at the nearest id; a store may have thousands, so they are not listed."""
+    close = get_close_matches(record_id, ids, n=1)
+    return f"; did you mean {close[0]!r}?" if close else "; `memeval memory list` shows what there is"
 
 
 def _space(path: str, user: str | None, collection: str | None, settings: Settings) -> Namespace:
@@ -160,14 +221,24 @@ def _space(path: str, user: str | None, collection: str | None, settings: Settin
     return fit[0]
 
 
-def _cells(record: Record) -> list[str]:
-    return [
-        record.id,
-        record.kind,
-        record.origin,
-        f"{record.updated_at:%Y-%m-%d %H:%M}",
-        short(record.text, 90),
-    ]
+def _columns(records: Sequence[Record], passages: Sequence[str] = ()) -> tuple[list[str], list[list[str]]]:
+    """A table's columns and rows, with scores and ratings where some record has one; passages for texts."""
+    scores = [record.final_score for record in records]
+    shown: dict[str, list[str]] = {
+        "id": [record.id for record in records],
+        "kind": [record.kind for record in records],
+        "origin": [record.origin for record in records],
+        "updated": [f"{record.updated_at:%Y-%m-%d %H:%M}" for record in records],
+        ">final_score": ["" if score is None else f"{score:g}" for score in scores],
+        ">rating": [_rating(record) for record in records],
+        "text": [short(passage or record.text, 90) for passage, record in zip_longest(passages, records)],
+    }
+    kept = {name: cells for name, cells in shown.items() if any(cells) or not name.startswith(">")}
+    return list(kept), [list(row) for row in zip(*kept.values(), strict=True)]
+
+
+def _rating(record: Record) -> str:
+    return "" if record.rating is None else f"{record.rating:+g}"
 
 
 def _describe(record: Record) -> dict[str, Any]:
@@ -183,4 +254,5 @@ def _describe(record: Record) -> dict[str, Any]:
         "final_score": record.final_score,
         "critic": record.critic,
         "rating": record.rating,
+        "by_passage": record.by_passage,
     }

@@ -21,14 +21,20 @@ from typing import Any, ClassVar
 from memeval.designs import notes
 from memeval.designs import tools as build
 from memeval.designs.base import Context, MemoryDesign
-from memeval.designs.formats import as_json
-from memeval.designs.synthorg_ask import summarized
+from memeval.designs.window import (
+    CHARACTERS_PER_TOKEN,
+    about_to_send,
+    check_share,
+    estimated,
+    in_use,
+    summarized,
+    transcript,
+)
 from memeval.errors import InputError
 from memeval.memory.chunking import passages
 from memeval.messages import Message, Tool, ToolResult
 from memeval.records import Hit, Record, Where
 
-CHARACTERS_PER_TOKEN = 4
 GATE = 0.5
 """The share of the trigger from which on the model may compact."""
 PAGE, LONGEST_PAGE = 0.2, 3500
@@ -59,52 +65,6 @@ DONE = "Compacted: {} older messages are a summary now."
 FAILED = "no summary could be written, so the conversation stays as it is. Go on, and try again later."
 SUMMARY = "The conversation before this message was replaced by a summary.{}\n\n<summary>\n{}\n</summary>"
 SAVED = " Its full text is kept as {}."
-
-
-def check_share(name: str, value: float) -> None:
-    """Raises InputError for a setting that is no share of the context."""
-    if not 0 < value <= 1:
-        raise InputError(f"{name} is {value}; it is a share of the context, above 0 and at most 1")
-
-
-def characters(messages: Sequence[Message]) -> int:
-    """How long messages are, with the calls in them."""
-    return sum(
-        len(m.content) + sum(len(c.name) + len(as_json(c.arguments)) for c in m.tool_calls) for m in messages
-    )
-
-
-def in_use(ctx: Context, messages: Sequence[Message], tools: Sequence[Tool]) -> int:
-    """Tokens of the context that a history takes.
-
-    The server's count of the session's last request, with what came or went since at 4 characters a token.
-    Before the first request there is no count and all is estimated, `tools` with it.
-    """
-    if not ctx.usage.prompt:
-        schemas = sum(len(as_json(tool.schema())) for tool in tools)
-        return (characters(messages) + schemas) // CHARACTERS_PER_TOKEN
-    now = characters(messages)
-    counted: int = ctx.state.get(_sent(ctx), now)
-    return max(ctx.usage.prompt + (now - counted) // CHARACTERS_PER_TOKEN, 0)
-
-
-def about_to_send(ctx: Context, messages: Sequence[Message]) -> None:
-    """Keep how long the history is that the next count will be of."""
-    ctx.state[_sent(ctx)] = characters(messages)
-
-
-def _sent(ctx: Context) -> str:
-    return f"characters sent:{ctx.scope.session}"
-
-
-def transcript(messages: Sequence[Message]) -> str:
-    """A conversation as text: who said what, which calls were made, what they gave."""
-    said = []
-    for message in messages:
-        calls = [f"{call.name}({as_json(call.arguments)})" for call in message.tool_calls]
-        parts = [message.content] if message.content or not calls else []
-        said.append(f"{message.tool_name or message.role}: {' '.join(parts + calls)}")
-    return "\n".join(said)
 
 
 class CompactTool(MemoryDesign):
@@ -174,9 +134,9 @@ class CompactTool(MemoryDesign):
 
         A user's message, so that no result is parted from its call: the first from which on the rest fits.
         """
-        room = self.settings["keep"] * ctx.options.num_ctx * CHARACTERS_PER_TOKEN
+        room = self.settings["keep"] * ctx.options.num_ctx
         asked = [at for at, message in enumerate(messages) if message.role == "user"]
-        return next((at for at in asked if characters(messages[at:]) <= room), asked[-1])
+        return next((at for at in asked if estimated(messages[at:]) <= room), asked[-1])
 
     @staticmethod
     def _summary(ctx: Context, old: Sequence[Message]) -> str | None:

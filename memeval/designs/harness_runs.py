@@ -24,13 +24,13 @@ from memeval.designs import notes
 from memeval.designs import tools as build
 from memeval.designs.base import Context, Injection, MemoryDesign
 from memeval.designs.formats import NOTHING_FOUND, as_json, fitted
+from memeval.designs.replies import lines_of, one_line, read_object, storable
 from memeval.errors import InputError, ModelFailureError, TextTooLongError
 from memeval.memory.base import Candidates
 from memeval.memory.chunking import passages
 from memeval.memory.ranking import Ranker
 from memeval.memory.scored import QualityWeighted
 from memeval.messages import Tool, ToolResult
-from memeval.models.leaks import whole_json
 from memeval.records import Hit, Record, Scalar, Where
 
 # Word for word. As it stands it cannot be formatted: `{output[:2000]}` asks a text for its item "[:2000]", so
@@ -95,23 +95,6 @@ def extract_keywords(task: str, most: int | None = 8) -> list[str]:
 def task_type(task: str) -> str:
     """`enumerated` if it says list or top, else `best_practices` if it asks for such, else `research`."""
     return next((name for name, said in _TASK_TYPES.items() if said.search(task)), "research")
-
-
-def read_object(text: str) -> Mapping[str, Any]:
-    """The JSON object in a model's reply, code-fenced or within prose; an empty one if none can be read."""
-    value = whole_json(text[text.find("{") : text.rfind("}") + 1])
-    return value if isinstance(value, dict) else {}
-
-
-def lines_of(value: Any) -> list[str]:
-    """The texts of a list that a model wrote, without the bullets it may have put before them."""
-    lines = [one_line(item) for item in value] if isinstance(value, list) else []
-    return [text for line in lines if (text := re.sub(r"^[•*-]\s+", "", line))]
-
-
-def one_line(value: Any) -> str:
-    """A text on one line; nothing for what is no text."""
-    return " ".join(_written(value).split()) if isinstance(value, str) else ""
 
 
 def format_context(hits: Sequence[Hit], ctx: Context) -> str:  # noqa: ARG001 - a Format takes both
@@ -219,14 +202,14 @@ class HarnessRuns(MemoryDesign):
         facts = lines_of(made.get("facts"))[: self.settings["facts"]]
         stub = not (title and narrative and isinstance(made.get("facts"), list))
         if stub:
-            title, narrative, facts = one_line(task), _written(output[:STUB]), []
+            title, narrative, facts = one_line(task), storable(output[:STUB]), []
         ctx.counts["compressions"] += 1
         ctx.counts["stubs"] += stub
         fields: dict[str, Scalar] = {
             "title": title,
             "narrative": narrative,
             "facts": as_json(facts),
-            "task": _written(task),
+            "task": storable(task),
             "task_type": task_type(task),
             "timestamp": ctx.clock().isoformat(),
             **({"stub": True} if stub else {}),
@@ -309,8 +292,3 @@ def _facts(record: Record) -> list[str]:
         return lines_of(json.loads(kept))
     except ValueError:
         return lines_of(kept.splitlines())
-
-
-def _written(text: str) -> str:
-    """A text as it can be stored: JSON can bring in half a surrogate pair."""
-    return text.encode(errors="replace").decode()

@@ -21,7 +21,6 @@ from memeval.designs import notes
 from memeval.designs import tools as build
 from memeval.designs.base import Context, Injection
 from memeval.designs.formats import fitted, shown_text
-from memeval.designs.harness_runs import lines_of, one_line, read_object
 from memeval.designs.local2 import (
     NOTE_CONTENT,
     RECALL_QUERY,
@@ -31,6 +30,7 @@ from memeval.designs.local2 import (
     SINGLE,
     _Local2,
 )
+from memeval.designs.replies import lines_of, one_line, read_object
 from memeval.errors import InputError, ModelFailureError, TextTooLongError
 from memeval.memory.legs import cosines
 from memeval.memory.ranking import SimilarityFloor
@@ -257,7 +257,7 @@ class Local2Search(_Local2):
         try:
             near = ctx.store.candidates(episode.text, where, self.settings["top_k"], words=False).records
             vectors = ctx.store.embedder.embed([episode.text, *(old.text for old in near)])
-        except TextTooLongError:  # as a query, where what an embedder puts before one is longer
+        except TextTooLongError:  # kept by passage, it is too long to be compared as a whole
             return
         for old, likeness in zip(near, cosines(vectors[1:], vectors[0]), strict=True):
             if likeness >= self.settings["merge"]:

@@ -10,10 +10,12 @@ The seed's 24.2 to 85.6 % success and 43 % less context (line 35) are those of a
 reinforcement learning for these very tools. They must not be expected of a model that only reads about them.
 
 What is left open, as it is here: a block's description is what the summary's line on its index says. The
-summary is cut at 300 words between white space, because a server counts whole requests only. Summary and
-table stand at the head of the current message, since some templates refuse two user messages in a row. The
-threshold is 0.7 of the context, which leaves room for one more turn and the call. Blocks outlast the session:
-they are the user's, and every turn begins with a status that lists them.
+summary is cut at 300 words between white space, because a server counts whole requests only. For the same
+reason working tokens are the whole last request as it counted them (the paper's leave system and task out),
+with an estimate of what was said since. The threshold is 0.7 of the context, which leaves room for one more
+turn and the call. Summary and table stand at the head of the current message, since some templates refuse
+two user messages in a row. Blocks outlast the session: they are the user's, and every turn begins with a
+status that lists them.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ from typing import Any, ClassVar
 from memeval.designs import notes
 from memeval.designs import tools as build
 from memeval.designs.base import Context, Injection, MemoryDesign
-from memeval.designs.compact_tool import ARCHIVE, about_to_send, check_share, in_use
+from memeval.designs.compact_tool import ARCHIVE
+from memeval.designs.window import about_to_send, check_share, in_use
 from memeval.errors import InputError
 from memeval.memory.codec import whole
 from memeval.memory.ranking import WeightedFusion
@@ -35,6 +38,7 @@ from memeval.records import Hit, Record
 
 INDEX = re.compile(r"[A-Za-z0-9_-]{1,64}")
 FEWEST = 2
+"""Messages that stay: the system's and the current one."""
 WARN = 0.8
 LISTED = 20
 """Blocks that a status or a table lists."""
@@ -102,6 +106,8 @@ class Memex(MemoryDesign):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         check_share("threshold", self.settings["threshold"])
+        if self.settings["summary_tokens"] < 1:
+            raise InputError(f"summary_tokens is {self.settings['summary_tokens']}, but must be at least 1")
         self.mode: str = self.settings["mode"]
 
     def system_prompt(self) -> str:
@@ -148,7 +154,7 @@ class Memex(MemoryDesign):
         """The blocks as records, all checked before the first is written."""
         if not blocks:
             raise InputError("db_blocks is empty; give at least one block with db_index and db_content.")
-        now, records = ctx.clock(), list[Record]()
+        records: list[Record] = []
         for block in blocks:
             index = block["db_index"].strip()
             if not INDEX.fullmatch(index):
@@ -160,6 +166,7 @@ class Memex(MemoryDesign):
             content = notes.check_content(
                 block["db_content"], f"db_content of {index!r} is empty; give the text to keep."
             )
+            now = ctx.clock()
             record = Record(
                 id=archive_id(index), kind="archive", text=content, origin="tool", created_at=now,
                 updated_at=now, fields={"db_index": index, "description": described(summary, index)},
@@ -191,9 +198,8 @@ class Memex(MemoryDesign):
 
     def on_result(self, ctx: Context, call: ToolCall, result: ToolResult) -> ToolResult:
         """Every observation ends with the status."""
-        return replace(
-            result, text=f"{result.text}\n\n{self._status(ctx, ctx.messages, self._known(ctx, _index))}"
-        )
+        status = self._status(ctx, ctx.messages, self._known(ctx, _index))
+        return replace(result, text=f"{result.text}\n\n{status}")
 
     def compact(self, ctx: Context, messages: Sequence[Message], directive: str) -> list[Message] | None:
         """The summary a call left takes the place of all but the system message and the current one."""

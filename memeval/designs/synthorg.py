@@ -22,7 +22,8 @@ from memeval.designs.base import Context, Injection, MemoryDesign
 from memeval.designs.fence import fenced, injected, tokens
 from memeval.designs.formats import NOTHING_FOUND, Format, fitted, shown_text
 from memeval.designs.scrub import scrub
-from memeval.designs.synthorg_ask import search_and_ask, summarized
+from memeval.designs.synthorg_ask import search_and_ask
+from memeval.designs.window import summarized
 from memeval.errors import InputError, TextTooLongError
 from memeval.memory.ranking import Ranker, WeightedFusion
 from memeval.memory.scored import MMR, LinearRecency

@@ -1,4 +1,4 @@
-"""What the SynthOrg designs ask of the model on the side: is this enough, a better query, a summary.
+"""What the SynthOrg designs ask of the model on the side: is this enough, and what is a better query.
 
 Search-and-Ask is "agentic RAG" of seed 001 (lines 43-47, SO-9 of the requirements) in the form that SynthOrg
 gave it (2.B.4). All prompts are ours. A request that the model fails ends the asking and never the search:
@@ -7,20 +7,17 @@ what was found so far stands. Requests are counted as `rewrites` and `sufficienc
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Sequence
 
 from memeval.designs.base import Context
-from memeval.errors import InputError, ModelFailureError, TextTooLongError
-from memeval.messages import Message
+from memeval.designs.window import answered
+from memeval.errors import InputError, TextTooLongError
 from memeval.records import Hit
 
 Retrieve = Callable[[str], Sequence[Hit]]
 Listed = Callable[[Sequence[Hit]], str]
 SUFFICIENT = "SUFFICIENT"
-CHARACTERS_PER_TOKEN = 3
-"""At least: English has four and more, but other languages and code have fewer."""
 
 _CHECK = (
     "Someone searched a memory for:\n{query}\n\nIt gave:\n{found}\n\n"
@@ -31,11 +28,6 @@ _REWRITE = (
     "Someone searched a memory for:\n{query}\n\nIt gave:\n{found}\n\n"
     "That was not enough. Write one better query: other words for the same thing, names that are meant, a "
     "wider or a narrower subject. Answer with the query and nothing else."
-)
-_SUMMARY = (
-    "Summarize this conversation so that it can go on without its text. Keep names, numbers, decisions, what "
-    "the user wants and what is still open, and keep how sure each thing is ('perhaps', 'not checked'). At "
-    "most 150 words.\n\n{said}"
 )
 
 
@@ -77,7 +69,7 @@ def merged(found: Sequence[Hit], more: Sequence[Hit]) -> list[Hit]:
 def is_sufficient(ctx: Context, query: str, found: str) -> bool:
     """Whether the last line of the model's answer begins with SUFFICIENT; so does no usable answer."""
     ctx.counts["sufficiency_checks"] += 1
-    answer = _asked(ctx, _CHECK.format(query=query, found=found))
+    answer = answered(ctx, _CHECK.format(query=query, found=found))
     if not answer:
         return True
     first = re.search(r"\w+", answer.splitlines()[-1])
@@ -87,36 +79,4 @@ def is_sufficient(ctx: Context, query: str, found: str) -> bool:
 def rewritten(ctx: Context, query: str, found: str) -> str | None:
     """The query in the model's better words; None where it has none."""
     ctx.counts["rewrites"] += 1
-    return _asked(ctx, _REWRITE.format(query=query, found=found)).strip("\"'` ") or None
-
-
-def summarized(ctx: Context, messages: Sequence[Message]) -> str | None:
-    """A part of the conversation in the model's own short words; None where it fails to give them.
-
-    What is too long for one request is summarized in parts, each with the summary of those before it: a
-    conversation that fills the context does not fit into it together with the wish to summarize it.
-    """
-    room = (ctx.options.num_ctx - ctx.options.num_predict) * CHARACTERS_PER_TOKEN - len(_SUMMARY)
-    said = ""
-    for message in messages:
-        written = _written(message)
-        if said and len(said) + len(written) > room:
-            summary = _asked(ctx, _SUMMARY.format(said=said))
-            if not summary:
-                return None
-            said = f"So far: {summary}"
-        said = f"{said}\n{written}".strip()
-    return _asked(ctx, _SUMMARY.format(said=said)) or None
-
-
-def _asked(ctx: Context, prompt: str) -> str:
-    """The model's answer, always the same to the same question; empty where it fails."""
-    try:
-        return ctx.ask(prompt, temperature=0.0).content.strip()
-    except ModelFailureError:
-        return ""
-
-
-def _written(message: Message) -> str:
-    calls = [f"{call.name}({json.dumps(call.arguments, ensure_ascii=False)})" for call in message.tool_calls]
-    return f"{message.tool_name or message.role}: {' '.join([message.content, *calls]).strip()}"
+    return answered(ctx, _REWRITE.format(query=query, found=found)).strip("\"'` ") or None

@@ -21,7 +21,7 @@ from memeval.messages import READS, WRITES, Intent, ToolResult
 from memeval.records import Hit, Record, Where
 from memeval.scenarios.schema import Answer, Expect, Fact, Store
 
-SCORER = "1"
+SCORER = "2"
 """Version of these rules; a row judged by an older one can be judged again without a model."""
 
 _ACCEPTS: Mapping[Intent, frozenset[Intent]] = {
@@ -145,10 +145,10 @@ def _control(wanted: Sequence[Fact], said_before: Sequence[str]) -> bool:
 
 
 def _arguments_fit(calls: Iterable[CallTrace], wanted: Sequence[Fact]) -> bool:
-    """Whether some call could be run and, for a write, carries every value."""
+    """Whether some call could be run and, for a write, carries every value; a tool may need no argument."""
     return any(
         call.status in ("ok", "tool_error")
-        and any(str(value).strip() for value in call.arguments.values())
+        and (call.status == "ok" or any(str(value).strip() for value in call.arguments.values()))
         and all(language.names(_strings(call.arguments), fact.values) for fact in wanted)
         for call in calls
     )

@@ -33,7 +33,7 @@ from memeval.evaluation.rows import TrialRow
 from memeval.evaluation.timelimit import TimeLimitError, within
 from memeval.memory.base import MemoryStore
 from memeval.memory.guard import GuardedStore
-from memeval.messages import Intent, Message, Reply, Tool, ToolCall, ToolResult
+from memeval.messages import WRITES, Intent, Message, Reply, Tool, ToolCall, ToolResult
 from memeval.models.base import CallingMode, ChatModel, Options
 from memeval.models.calling import ask
 from memeval.owncode import own_code
@@ -161,7 +161,7 @@ class _Run:
         self._fill(session, number, turn.filler)
         row = self.note.start_turn(session, number)
         row.intent = turn.expect.intent if turn.expect else ""
-        row.decoy = bool(turn.expect and turn.expect.forbid)
+        row.decoy = bool(turn.expect and WRITES.intersection(turn.expect.forbid))
         ctx.query, ctx.answer, ctx.calls, ctx.turn, ctx.messages = turn.user, "", (), number, self.history
         injection = self._hook("before_turn", lambda: self.design.before_turn(ctx))
         if injection is not None:

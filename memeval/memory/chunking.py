@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-
-import numpy as np
+from itertools import accumulate
 
 from memeval.embedding.base import Embedder, Vectors
 from memeval.errors import InputError
@@ -49,4 +48,5 @@ def embedded(embedder: Embedder, records: Sequence[Record]) -> list[Vectors]:
         return []
     texts = [pieces(record) for record in records]
     vectors = embedder.embed([piece for own in texts for piece in own])
-    return np.split(vectors, np.cumsum([len(own) for own in texts])[:-1])
+    ends = accumulate(len(own) for own in texts)
+    return [vectors[end - len(own) : end] for own, end in zip(texts, ends, strict=True)]

@@ -21,7 +21,8 @@ import chromadb
 import numpy as np
 from chromadb.config import Settings
 
-from memeval.memory.chroma import _INDEX, ChromaStore
+from memeval.memory.chroma import ChromaStore
+from memeval.memory.collection import INDEX
 from memeval.memory.factory import Stores
 from memeval.records import EVERYTHING, Record, Where
 
@@ -76,7 +77,7 @@ def main(rows: int = 1000, times: int = 100) -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         client = chromadb.PersistentClient(f"{folder}/raw", settings=Settings(anonymized_telemetry=False))
-        raw = client.create_collection("raw", configuration={"hnsw": _INDEX}, embedding_function=None)
+        raw = client.create_collection("raw", configuration={"hnsw": INDEX}, embedding_function=None)
         words = sqlite3.connect(f"{folder}/raw.sqlite3")
         words.executescript(
             "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; CREATE VIRTUAL TABLE words USING"

@@ -1,17 +1,12 @@
-"""`memeval scenarios`, `designs`, `memory` and `retrieval`: tables for people, JSON for programs."""
+"""`memeval scenarios`, `designs` and `retrieval`: tables for people, JSON for programs."""
 
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from cli_setting import STORY, Invoke
-
-from memeval.embedding import open_embedder
-from memeval.memory import open_store
-from memeval.records import Record
 
 DESIGN = """
 from memeval import MemoryDesign
@@ -135,86 +130,6 @@ def test_a_bug_in_ones_own_design_names_file_and_line(invoke: Invoke, tmp_path: 
         assert result.exit_code == 2
         assert f"{tmp_path / 'mine.py'}, line 13" in result.stderr
         assert result.stderr.count("\n") == 1
-
-
-# memory
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Path:
-    """A Chroma store with three memories of one user, embedded by `hash`."""
-    path = tmp_path / "memories"
-    fill(path, "ada", ["The cat is called Mimi.", "The car is red.", "Lunch is at noon."])
-    return path
-
-
-def fill(path: Path, user: str, texts: list[str]) -> None:
-    opened = open_store("chroma", path, user, open_embedder("hash", cache=None))
-    start = datetime(2026, 5, 1, tzinfo=UTC)
-    for n, text in enumerate(texts):
-        at = start + timedelta(days=n)
-        opened.put(
-            Record(id=f"note-{n}", kind="note", text=text, origin="tool", created_at=at, updated_at=at)
-        )
-    opened.close()
-
-
-def test_memories_are_listed_newest_first(invoke: Invoke, store: Path) -> None:
-    result = invoke("memory", "list", store, "--limit", "2")
-    assert result.exit_code == 0
-    assert result.stdout.index("Lunch") < result.stdout.index("car")
-    assert "Mimi" not in result.stdout
-    assert "the newest 2 of 3 memories of 'ada'" in result.stdout
-
-
-def test_memories_as_json(invoke: Invoke, store: Path) -> None:
-    data = json.loads(invoke("memory", "list", store, "--json").stdout)
-    assert [record["id"] for record in data] == ["note-2", "note-1", "note-0"]
-
-
-def test_a_store_is_searched_by_the_embedder_it_was_made_with(invoke: Invoke, store: Path) -> None:
-    args = ("memory", "search", store, "the cat Mimi", "--embedder", "hash", "--top-k", "2")
-    found = json.loads(invoke(*args, "--json").stdout)
-    assert found[0]["id"] == "note-0"
-    assert found[0]["cosine"] > found[1]["cosine"]
-    assert "2 of 3 memories" in invoke(*args).stdout
-
-
-def test_the_settings_name_store_and_embedder(invoke: Invoke, store: Path) -> None:
-    Path("memory.yaml").write_text(f"chroma_path: {store}\nembedding_model: hash\n", encoding="utf-8")
-    assert json.loads(invoke("memory", "search", "red car", "--json").stdout)[0]["id"] == "note-1"
-    Path("memory.yaml").rename("elsewhere.yaml")
-    assert invoke("memory", "list", "--config", "elsewhere.yaml").exit_code == 0
-
-
-def test_another_embedder_is_refused_and_the_right_one_named(invoke: Invoke, store: Path) -> None:
-    result = invoke("memory", "search", store, "cat")
-    assert result.exit_code == 2
-    assert "was embedded by hash, not by ollama:nomic-embed-text; give --embedder hash" in result.stderr
-
-
-def test_of_several_users_one_must_be_named(invoke: Invoke, store: Path) -> None:
-    fill(store, "bob", ["Bob likes tea."])
-    result = invoke("memory", "list", store)
-    assert result.exit_code == 2
-    assert "--user: ada, bob" in result.stderr
-    assert "Bob likes tea." in invoke("memory", "list", store, "--user", "bob").stdout
-    assert "did you mean 'bob'" in invoke("memory", "list", store, "--user", "bobb").stderr
-
-
-@pytest.mark.parametrize("args", [("list",), ("search", "x")])
-def test_a_store_that_is_not_there_is_one_sentence_and_is_not_made(
-    invoke: Invoke, tmp_path: Path, args: tuple[str, ...]
-) -> None:
-    result = invoke("memory", *args)
-    assert result.exit_code == 2
-    assert "there is no memory store" in result.stderr
-    assert not (tmp_path / ".chroma").exists()
-
-
-@pytest.mark.parametrize("words", [("a", "b", "c"), ("",)])
-def test_a_search_wants_a_store_and_one_query(invoke: Invoke, words: tuple[str, ...]) -> None:
-    assert invoke("memory", "search", *words).exit_code == 2
 
 
 # retrieval

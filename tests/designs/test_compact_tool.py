@@ -14,15 +14,20 @@ from stories import run, story
 
 from memeval.designs import register
 from memeval.designs.base import Context
-from memeval.designs.compact_tool import CompactTool, transcript
+from memeval.designs.compact_tool import CompactTool
+from memeval.designs.formats import as_json
+from memeval.designs.memex import Memex
+from memeval.designs.window import estimated, transcript
 from memeval.embedding import open_embedder
 from memeval.errors import InfrastructureError, InputError, ModelFailureError
 from memeval.memory.guard import GuardedStore
 from memeval.memory.inmemory import InMemoryStore
-from memeval.messages import Message, Tool, ToolCall, ToolResult, Usage
+from memeval.messages import Message, Reply, Tool, ToolCall, ToolResult, Usage
 from memeval.models.base import Options
 from memeval.models.scripted import ScriptedModel
 from memeval.records import Scope, SeededIds, StoryClock
+from memeval.scenarios.loader import load_scenarios
+from memeval.scenarios.schema import Scenario
 
 SUMMARY = "They plan a trip for 3,140 crowns."
 OPTIONS = Options(num_ctx=1000)
@@ -124,10 +129,10 @@ def test_2e_the_full_history_is_archived_by_the_design() -> None:
 
 
 def test_2e_the_last_tenth_of_the_context_stays_as_it_is() -> None:
-    said = ["a" * 900, "b", "c" * 150, "d" * 150, "e" * 50]
+    said = ["a" * 900, "b", "c" * 100, "d" * 100, "e" * 50]
     kept = compacted(context(messages=conversation(*said)))
-    assert [m.content for m in kept[2:4]] == ["d" * 150, "e" * 50]
-    assert kept[1].content.endswith("</summary>\n\n" + "c" * 150)
+    assert [m.content for m in kept[2:4]] == ["d" * 100, "e" * 50]
+    assert kept[1].content.endswith("</summary>\n\n" + "c" * 100)
     assert len(compacted(context(messages=conversation(*said)), keep=0.05)) == 4
 
 
@@ -314,6 +319,40 @@ def test_2e_in_a_whole_story_the_model_compacts_and_reads_back_in_the_next_sessi
     result = run(tale, script(answers, seen), "compact_tool", options=OPTIONS)
     assert (result.trial.outcome, result.trial.passed) == ("ok", True)
     assert (result.trial.called, result.trial.retrieved) == (True, True)
-    assert [m.role for m in seen[2]] == ["system", "user", "assistant", "tool"]
+    assert "<summary>" in seen[2][1].content
+    assert [m.role for m in seen[2]][-3:] == ["user", "assistant", "tool"]
     assert TELL["user"] in seen[4][-1].content
     assert all(valid(messages) for messages in seen)
+
+
+def obedient(value: str, num_ctx: int) -> Callable[..., Any]:
+    """A model that compresses when it is told to, knows what its prompt holds, and runs out of context."""
+
+    def answered(messages: Sequence[Message], tools: Sequence[Tool]) -> Any:
+        prompt = estimated(messages) + sum(len(as_json(tool.schema())) for tool in tools) // 4
+        known = any(value in message.content for message in messages)
+        last = messages[-1].content
+        usage = Usage(prompt, 100)
+        if prompt + usage.output >= num_ctx:
+            raise OVERFLOW
+        if "compress" in last and "=== Summary" not in last:
+            block = {"db_index": "fact", "db_content": value}
+            compress = made("CompressExperience", summary=f"- fact - {value}", db_blocks=[block])
+            return Reply(content="", tool_calls=(compress,), usage=usage)
+        return Reply(content=f"It is {value}." if known else "I do not know.", usage=usage)
+
+    return answered
+
+
+@pytest.mark.parametrize("tale", load_scenarios(["tag:carry"]), ids=lambda tale: tale.scenario)
+def test_a32_in_the_shipped_stories_the_context_runs_out_unless_room_is_made(tale: Scenario) -> None:
+    register(Memex)
+    register(CompactTool)
+    (fact,) = tale.facts.values()
+    model = obedient(fact.values[0], tale.sessions[0].options["num_ctx"])
+    without = run(tale, model, "none").trial
+    assert (without.outcome, without.failure.partition(":")[0]) == ("model_failure", "context_overflow")
+    for design in ("memex", "compact_tool"):
+        trial = run(tale, model, design).trial
+        assert (trial.outcome, trial.passed) == ("ok", True)
+        assert trial.counts["compactions"] > 0
