@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
 
 from memeval.designs.base import Context, Injection, MemoryDesign
-from memeval.designs.reshape import merged, split
+from memeval.designs.reshape import ACTION, merged, split
 from memeval.messages import Intent, Message, Tool, ToolCall, ToolResult
 
 Shape = Literal["as_written", "merged", "split"]
@@ -82,19 +82,21 @@ class Surfaced(MemoryDesign):
         self.surface = surface
         self.name, self.title = inner.name, inner.title  # type: ignore[misc]  # as the design it stands for
         written = list(inner.tools())
-        shaped = {"merged": merged, "split": split}.get(surface.shape, list)(written)
-        worded = _worded(shaped, surface.words)
-        self._names = {tool.name: tool.name for tool in worded}
+        parts = split(written) if surface.shape == "split" else written
+        self._names = {tool.name: tool.name for tool in parts}
         if surface.names == "neutral":
-            self._names = {tool.name: f"tool_{_letter(n)}" for n, tool in enumerate(worded)}
-        self._shown_tools = [
+            self._names = {tool.name: f"tool_{_letter(n)}" for n, tool in enumerate(parts)}
+        self._written = {shown: name for name, shown in self._names.items()}
+        named = [
             replace(
-                tool, name=self._names[tool.name], description=self._said(tool.description),
+                tool,
+                name=self._names[tool.name],
+                description=self._said(tool.description),
                 parameters=self._everywhere(tool.parameters),
             )
-            for tool in worded
-        ]  # fmt: skip
-        self._written = {shown: name for name, shown in self._names.items()}
+            for tool in parts
+        ]
+        self._shown_tools = _worded(merged(named) if surface.shape == "merged" else named, surface.words)
 
     def tools(self) -> Sequence[Tool]:
         return [replace(tool, run=self._run(tool)) for tool in self._shown_tools]
@@ -134,8 +136,9 @@ class Surfaced(MemoryDesign):
         """A call as the design's own tool knows it."""
         name = self._written.get(call.name, call.name)
         if self.surface.shape == "merged" and isinstance(call.arguments, Mapping):
-            rest = {key: value for key, value in call.arguments.items() if key != "action"}
-            return replace(call, name=str(call.arguments.get("action", name)), arguments=rest)
+            rest = {key: value for key, value in call.arguments.items() if key != ACTION}
+            action = str(call.arguments.get(ACTION, name))
+            return replace(call, name=self._written.get(action, action), arguments=rest)
         return replace(call, name=name)
 
     def _run(self, tool: Tool) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -83,3 +84,37 @@ def test_a_registered_design_may_be_registered_again_but_not_under_a_built_in_na
     assert open_design("noted_for_test").fingerprint() != first
     with pytest.raises(InputError, match="built-in"):
         register(type("Fake", (MemoryDesign,), {"name": "none"}))
+
+
+def installed(folder: Path, monkeypatch: pytest.MonkeyPatch, source: str, value: str = "wall:Sticky") -> None:
+    """A package in a folder, as pip would leave it, that offers a design."""
+    about = folder / "wall-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: wall\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(f"[memeval.designs]\nsticky_installed = {value}\n")
+    (folder / "wall.py").write_text(source)
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.delitem(sys.modules, "wall", raising=False)
+
+
+def test_a_design_of_an_installed_package_is_found_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = "from memeval.designs import *\nclass Sticky(MemoryDesign):\n    name='sticky_installed'\n"
+    installed(tmp_path, monkeypatch, source)
+    assert "sticky_installed" in design_names()
+    spec = open_design("sticky_installed")
+    assert spec.user_written
+    assert spec.variant == "sticky_installed"
+
+
+def test_an_entry_point_that_is_no_design_or_fails_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed(tmp_path, monkeypatch, "Sticky = 3\n")
+    with pytest.raises(InputError, match=r"entry point 'sticky_installed' \(wall:Sticky\) is 3"):
+        open_design("sticky_installed")
+    (tmp_path / "wall.py").write_text("import nothing_of_this_name\n")
+    sys.modules.pop("wall", None)
+    with pytest.raises(HarnessError, match="package 'wall' raised ModuleNotFoundError"):
+        open_design("sticky_installed")

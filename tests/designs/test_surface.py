@@ -138,6 +138,12 @@ def test_neutral_names_are_said_wherever_the_old_ones_were() -> None:
     assert "Example: tool_b(topic='user.name', content='Richard')" in neutral["tool_b"].description
 
 
+def test_the_actions_of_a_merged_tool_are_neutral_too() -> None:
+    memory = tools(Surface("merged", "neutral").on(Local2Dual()))["memory"]
+    assert memory.parameters["properties"]["action"]["enum"] == ["tool_a", "tool_b"]
+    assert "memory_" not in memory.description
+
+
 def test_an_error_names_the_tool_as_the_model_knows_it(ctx: Context) -> None:
     class Complains(MemoryDesign):
         name = "complains"
@@ -208,7 +214,7 @@ def test_hooks_see_the_designs_own_tools_whatever_the_model_was_shown(ctx: Conte
             seen.extend(ctx.calls)
 
     design = Surface("merged", "neutral").on(Watching())
-    shown = ToolCall("tool_a", {"action": "note", "text": "x"})
+    shown = ToolCall("memory", {"action": "tool_b", "text": "x"})
     design.on_result(ctx, shown, ToolResult(text="ok"))
     ctx.calls = [shown]
     design.after_turn(ctx)
