@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
 
 from memeval.evaluation.sweep import plan, read_sweep
 from memeval.messages import ToolCall
@@ -34,7 +35,7 @@ def test_a_link_leads_somewhere(target: str) -> None:
 
 
 def test_the_sweep_is_valid(tmp_path: Path) -> None:
-    (text,) = blocks("yaml")
+    text, _ = blocks("yaml")
     path = tmp_path / "my_sweep.yaml"
     path.write_text(text, encoding="utf-8")
     assert len(read_documents(path)) == 1
@@ -42,6 +43,20 @@ def test_the_sweep_is_valid(tmp_path: Path) -> None:
     cells = plan(sweep, base, "hash")
     assert len(cells) == 6
     assert all(len(cell.scenarios) == 28 for cell in cells)
+
+
+def test_the_surfaces_are_valid() -> None:
+    _, text = blocks("yaml")
+    sweep = {
+        "sweep": "s",
+        "scenarios": ["family:s6"],
+        "models": ["scripted:x"],
+        **YAML(typ="safe").load(text),
+    }
+    described, base = read_sweep(sweep)
+    assert [cell.spec.design.variant for cell in plan(described, base, "hash")] == [
+        "local2_dual", "local2_dual [split]", "local2_dual [neutral names]", "local2_dual [when_to_use words]"
+    ]  # fmt: skip
 
 
 def test_the_design_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
