@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import combinations, product
 from pathlib import Path
 
 import pytest
 
 from memeval.errors import InputError
-from memeval.evaluation.sweep import plan, read_sweep, trial_seed
+from memeval.evaluation.sweep import make_trial, plan, read_sweep, trial_seed
+from memeval.models.base import Options
 from memeval.shipped import shipped
 
 GOOD = """sweep: mine
@@ -84,3 +87,76 @@ def test_shipped_sweeps_are_found_by_name_and_plan() -> None:
 def test_a_seed_depends_on_sweep_story_and_repeat_alone() -> None:
     assert trial_seed(0, "s6", 1) == trial_seed(0, "s6", 1)
     assert len({trial_seed(s, n, r) for s in (0, 1) for n in ("a", "b") for r in (0, 1)}) == 8
+
+
+def test_surfaces_multiply_and_what_changes_nothing_about_a_design_is_run_once(tmp_path: Path) -> None:
+    more = "surfaces: [{}, {shape: split}, {shape: split, names: neutral}]"
+    sweep, base = read_sweep(write(tmp_path, GOOD + more))
+    assert [cell.spec.design.variant for cell in plan(sweep, base, "hash")] == [
+        "local2_dual",
+        "local2_dual [split]",
+        "local2_dual [split, neutral names]",
+        "local2_single write_path=tool",
+        "local2_single write_path=tool [neutral names]",
+    ]
+
+
+def test_a_wrong_surface_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="surfaces"):
+        read_sweep(write(tmp_path, GOOD + "surfaces: [{shape: torn}]"))
+
+
+def test_a_part_may_have_a_tool_order_of_its_own(tmp_path: Path) -> None:
+    parts = "parts: [{tool_order: read_first}, {tool_order: write_first, repeats: 1}]\nrepeats: 2"
+    sweep, base = read_sweep(write(tmp_path, GOOD + parts))
+    found = [(cell.spec.order, cell.repeats) for cell in plan(sweep, base, "hash")]
+    assert found == [("read_first", 2)] * 2 + [("write_first", 1)] * 2
+
+
+def test_a_read_only_sweep_has_trials_of_its_own(tmp_path: Path) -> None:
+    keys = []
+    for more in ("", "read_only: true"):
+        sweep, base = read_sweep(write(tmp_path, GOOD + more))
+        cell = plan(sweep, base, "hash")[0]
+        trial = make_trial(sweep, cell.spec, "cell", cell.scenarios[0], 0, Options())
+        keys.append((trial.key, trial.read_only))
+    assert [read_only for _, read_only in keys] == [False, True]
+    assert keys[0][0] != keys[1][0]
+
+
+def test_a_design_may_insist_on_an_embedder_and_refuse_the_sweeps(tmp_path: Path) -> None:
+    designs = "[{oxydra_tags: {embedding_backend: %s}}]"
+    text = GOOD.replace("[local2_dual, {local2_single: {write_path: tool}}]", designs)
+    real = "\nembedders: [{name: 'bundled:minilm', prefix: none}]"
+    sweep, base = read_sweep(write(tmp_path, text % "deterministic" + real))
+    (cell,) = plan(sweep, base, "hash")
+    assert cell.spec.embedder.label == "hash"
+    sweep, base = read_sweep(write(tmp_path, text % "fastembed" + real))
+    (cell,) = plan(sweep, base, "hash")
+    assert cell.spec.embedder.label == "bundled:minilm prefix=none"
+    sweep, base = read_sweep(write(tmp_path, text % "fastembed" + "\nembedders: [hash]"))
+    with pytest.raises(InputError, match="'fastembed', but the sweep's embedder is 'hash'"):
+        plan(sweep, base, "hash")
+
+
+@pytest.mark.parametrize("name", ["demo", "founding", "designs", "dual_vs_single"])
+def test_a_shipped_sweep_is_sound(name: str) -> None:
+    sweep, base = read_sweep(shipped("scenarios") / "sweeps" / f"{name}.yaml")
+    assert plan(sweep, base, "hash")
+
+
+def test_the_fraction_of_the_surface_sweep_balances_every_pair_of_factors() -> None:
+    sweep, base = read_sweep("dual_vs_single")
+    cells = [c for c in plan(sweep, base, "hash") if c.spec.model == "ollama:smollm2"]
+    assert 3 * sum(len(c.scenarios) * c.repeats for c in cells) == 858
+    dual = [c.spec for c in cells if c.spec.design.design.name == "local2_dual"]
+    fraction = [spec for spec in dual if spec.design.surface.label or spec.order == "read_first"]
+    seen = [
+        (s.shape == "split", s.names == "neutral", s.words == "when_to_use", spec.order == "write_first")
+        for spec in fraction
+        for s in [spec.design.surface]
+    ]
+    everything = dict.fromkeys(product((False, True), repeat=2), 2)
+    assert len(set(seen)) == len(seen) == 8
+    for one, other in combinations(range(4), 2):
+        assert Counter((row[one], row[other]) for row in seen) == everything
