@@ -53,8 +53,8 @@ class Tool:
     """A function the model may call. `parameters` is a JSON Schema object.
 
     `intents(args)` says what a call serves, most fitting first: a dual-mode tool maps by its arguments.
-    `run(args, ctx)` gets arguments that passed the schema, and the design's context; after `timeout_s` seconds
-    the model is told that the tool did not answer.
+    `run(args, ctx)` gets arguments that passed the schema, and the design's context; after `timeout_s`
+    seconds the model is told that the tool did not answer.
     """
 
     name: str

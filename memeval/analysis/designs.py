@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from memeval.analysis.compare import holm, paired
 from memeval.analysis.intervals import rates
 from memeval.analysis.tables import ROW, as_written, asked_to_remember, cell_keys, saved, unwanted
+from memeval.evaluation.arguments import plain_name
 from memeval.messages import READS
 
 if TYPE_CHECKING:
@@ -18,8 +18,12 @@ if TYPE_CHECKING:
     from memeval.evaluation.results import Run
 
 STEPS = ("passed", "called", "saved", "recalled", "unwanted")
-"""What is counted of a design: trials that passed; please-remember turns in which a tool that saves was called
-and the right thing stored; recall turns that were answered; decoy turns in which something was saved."""
+"""What is counted of a design: trials that passed; please-remember turns in which a tool that saves was
+called, and the right thing stored; recall turns that were answered rightly, controls left out, whose answer
+stands in the conversation; decoy turns in which something was saved. A turn counts if its trial came to it.
+"""
+RAN = ("ok", "tool_error", "timeout")
+"""Statuses of calls that reached the tool."""
 
 _COSTS = {
     "prompt_tokens": "prompt tokens a turn",
@@ -39,12 +43,30 @@ def judged(run: Run, step: str) -> pd.DataFrame:
         return run.trials
     if step == "recalled":
         frame = turns[turns["intent"].isin(READS) & ~turns["decoy"].astype(bool)]
-        return frame.assign(recalled=frame["answered"])
+        frame = frame[~_controls(frame)]
+        return frame.assign(recalled=_recalled(frame))
     if step == "unwanted":
         frame = turns[turns["decoy"].astype(bool)]
         return frame.assign(unwanted=unwanted(frame))
     frame = asked_to_remember(turns)
     return frame.assign(saved=saved(frame))
+
+
+def _recalled(turns: pd.DataFrame) -> pd.Series[bool]:
+    """Whether what was asked for was answered; a turn that broke before its answer was not."""
+    broken = (turns[["called", "arguments", "retrieved"]] == False).any(axis=1)  # noqa: E712  null stays null
+    return turns["answered"].mask(turns["answered"].isna() & broken, False)
+
+
+def _controls(turns: pd.DataFrame) -> pd.Series[bool]:
+    """Turns whose answer stands in the conversation: no design that has a tool for them was to use it."""
+    import pandas as pd
+
+    serves = pd.Series([bool(READS & set(named)) for named in turns["serves"]], index=turns.index, dtype=bool)
+    used = turns["called"].notna() | turns["retrieved"].notna()
+    place = [turns[name] for name in ("scenario", "session", "turn")]
+    could, did = (column.groupby(place).transform("any") for column in (serves, used))
+    return could.astype(bool) & ~did.astype(bool)
 
 
 def steps(run: Run, *, level: float = 0.95) -> pd.DataFrame:
@@ -66,21 +88,16 @@ def side_by_side(run: Run, *, level: float = 0.95) -> pd.DataFrame:
     every prompt, `peak prompt` the longest prompt, in tokens as the server counted them.
     """
     keys = cell_keys(run.trials)
-    table = _sizes(run.trials, keys)
-    found = steps(run, level=level)
-    for step, part in found.groupby("step", sort=False):
+    table, found = _sizes(run.trials, keys), steps(run, level=level)
+    for step in STEPS:
+        part = found[found["step"] == step]
         few = part["few"].astype(bool)
-        shown = part[keys].assign(
-            **{
-                str(step): part["rate"].mask(few),
-                **({f"{step} lo": part["lo"].mask(few), f"{step} hi": part["hi"].mask(few)}
-                   if step == "passed" else {}),
-                f"{step} yes": part["successes"], f"{step} of": part["trials"],
-            }
-        )  # fmt: skip
-        table = table.merge(shown, on=keys, how="left")
-        counts = [f"{step} yes", f"{step} of"]
-        table[counts] = table[counts].fillna(0).astype(int)
+        columns = {step: part["rate"].mask(few)}
+        if step == "passed":
+            columns |= {"passed lo": part["lo"].mask(few), "passed hi": part["hi"].mask(few)}
+        counts = {f"{step} yes": part["successes"], f"{step} of": part["trials"]}
+        table = table.merge(part[keys].assign(**columns, **counts), on=keys, how="left")
+        table[list(counts)] = table[list(counts)].fillna(0).astype(int)
     return table.merge(costs(run), on=keys, how="left")
 
 
@@ -121,15 +138,15 @@ def costs(run: Run) -> pd.DataFrame:
             | {
                 "hook requests": int(group["hook_requests"].sum()),
                 "tool tax": int(tax.max()) if len(tax) else None,
-                "peak prompt": int(group["peak_prompt"].max()),
+                "peak prompt": int(group["peak_prompt"].max()) or None,  # not noted by every version
             }
         )
     columns = [*keys, *_COSTS.values(), "hook requests", "tool tax", "peak prompt"]
-    return pd.DataFrame(rows, columns=columns).astype({"tool tax": "Int64"})
+    return pd.DataFrame(rows, columns=columns).astype({"tool tax": "Int64", "peak prompt": "Int64"})
 
 
 def standing(frame: pd.DataFrame, value: str, *, level: float = 0.95) -> pd.DataFrame:
-    """Per model and calling mode every design against the best: `variant, rate, ..., best, difference, p, near`.
+    """Every design against the best of its model and calling mode: `..., rate, best, difference, p, near`.
 
     Best is the highest rate among designs with five families or more; surfaces are left out. `p` is of the
     difference paired by family, adjusted by Holm for the designs compared; a design is `near` where chance
@@ -158,39 +175,36 @@ def standing(frame: pd.DataFrame, value: str, *, level: float = 0.95) -> pd.Data
 
 
 def exercised(run: Run) -> pd.DataFrame:
-    """What of each variant a model made use of: `variant, part, name, calls, ok, errors, leaked, fired, live`.
+    """What of each variant was made use of: `variant, part, name, calls, ok, errors, leaked, fired, live`.
 
-    A row for every tool and every hook, over all models and modes. `fired` counts how often a hook did
-    something: gave text, wrote, asked the model or counted. `live` says so where nothing of it ever ran.
+    A row for every tool and every hook, over all models and modes. `errors` are calls that were refused or
+    failed. `fired` counts how often a hook did something: gave text, wrote, asked the model or counted.
+    `live` says so where nothing of a part ever ran.
     """
     import pandas as pd
 
     rows: list[dict[str, Any]] = []
     for variant, cells in run.cells.groupby("variant", sort=True):
         calls = run.calls[run.calls["cell"].isin(cells["cell"])]
-        made = Counter(zip(calls["name"].map(_plain), calls["status"], strict=True))
+        made = Counter(zip(calls["name"].map(plain_name), calls["status"], strict=True))
         for name in dict.fromkeys(name for tools in cells["tools"] for name in tools):
-            ok, leaked = made[_plain(name), "ok"], made[_plain(name), "leaked"]
-            total = sum(count for (called, _), count in made.items() if called == _plain(name)) - leaked
+            own = Counter({status: n for (called, status), n in made.items() if called == plain_name(name)})
+            total, ran = own.total() - own["leaked"], sum(own[status] for status in RAN)
             rows.append(
-                {"variant": variant, "part": TOOL, "name": name, "calls": total, "ok": ok,
-                 "errors": total - ok, "leaked": leaked, "fired": 0, "live": "yes" if total else NOT_LIVE}
+                {"variant": variant, "part": TOOL, "name": name, "calls": total, "ok": own["ok"],
+                 "errors": total - own["ok"], "leaked": own["leaked"], "live": "yes" if ran else NOT_LIVE}
             )  # fmt: skip
         fired = fired_hooks(run.trials[run.trials["cell"].isin(cells["cell"])])
         for name in dict.fromkeys(name for hooks in cells["hooks"] for name in hooks or ()):
             rows.append(
-                {"variant": variant, "part": HOOK, "name": name, "calls": 0, "ok": 0, "errors": 0,
-                 "leaked": 0, "fired": fired[name], "live": "yes" if fired[name] else NOT_LIVE}
+                {"variant": variant, "part": HOOK, "name": name, "fired": fired[name],
+                 "live": "yes" if fired[name] else NOT_LIVE}
             )  # fmt: skip
-    columns = ["variant", "part", "name", "calls", "ok", "errors", "leaked", "fired", "live"]
-    return pd.DataFrame(rows, columns=columns)
+    numbers = ("calls", "ok", "errors", "leaked", "fired")
+    table = pd.DataFrame(rows, columns=["variant", "part", "name", *numbers, "live"])
+    return table.astype(dict.fromkeys(numbers, "Int64"))
 
 
 def fired_hooks(trials: pd.DataFrame) -> Counter[str]:
     """How often each hook did something, over some trials."""
     return sum((Counter(fired or {}) for fired in trials["hooks"]), Counter())
-
-
-def _plain(name: str) -> str:
-    """A tool's name as a call's name is matched with it: `functions.Save-Memory` is `save_memory`."""
-    return re.sub(r"[^a-z0-9]", "", name.rpartition(".")[2].lower())

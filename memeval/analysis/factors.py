@@ -106,6 +106,14 @@ def decomposition(turns: pd.DataFrame, *, value: str = "called", level: float = 
     return _table(turns, rows)
 
 
+def explained(turns: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
+    """The decomposition of all of `MEASURES`, one below the other."""
+    import pandas as pd
+
+    parts = [decomposition(turns, value=value, level=level) for value in MEASURES]
+    return pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
+
+
 def balanced(cells: Sequence[Cell]) -> list[Cell]:
     """The largest set of cells in which every pair of factors has its four combinations equally often.
 

@@ -70,16 +70,17 @@ def overview(trials: pd.DataFrame) -> pd.DataFrame:
 def given(cells: pd.DataFrame) -> pd.DataFrame:
     """What each cell's model was given, cells that were not run included.
 
-    Its number of tools, the tokens of their descriptions (words and signs), what the tools cost in prompt
-    tokens as the server counts them (`tool tax`), and whether the model could read them.
+    The order and number of its tools, the tokens of their descriptions (words and signs), what the tools
+    cost in prompt tokens as the server counts them (`tool tax`), and whether the model could read them.
     """
     shown = cells[["model", "calling", "variant", "write_path", "embedder"]].copy()
+    shown["tool order"] = cells["tool_order"]
     shown["tools"] = cells["tools"].map(len)
     shown["description tokens"] = cells["description_tokens"]
     shown["tool tax"] = cells["tool_tax"]
     shown["fidelity"] = cells["fidelity"]
     shown["notes"] = cells["fidelity_notes"].map("; ".join)
-    return shown.sort_values(["model", "calling", "variant"]).reset_index(drop=True)
+    return shown.sort_values(["model", "calling", "variant", "tool order"]).reset_index(drop=True)
 
 
 def asked_to_remember(turns: pd.DataFrame) -> pd.DataFrame:

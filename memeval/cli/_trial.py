@@ -16,11 +16,14 @@ if TYPE_CHECKING:
 
 STAGES = ("called", "arguments", "stored", "retrieved", "answered", "passed")
 WIDTH = 100
+HISTORY = 12
+"""Lines of a compacted history that are shown."""
 Row = dict[str, Any]
 
 
 def whole(run: Run, trial: Row) -> dict[str, Any]:
     """Everything kept of a trial, as data; `messages` is empty where transcripts were not kept."""
+    from memeval.analysis.designs import fired_hooks
     from memeval.evaluation.results import transcript
 
     def rows(frame: Any, keys: Sequence[str]) -> list[Row]:
@@ -43,8 +46,9 @@ def whole(run: Run, trial: Row) -> dict[str, Any]:
         "text",
     )
     hit = ("session", "turn", "call", "rank", "record", "kind", "origin", "score", "cosine", "keyword")
+    own = run.trials[run.trials["trial_key"] == trial["trial_key"]]
     return {
-        "trial": trial,
+        "trial": {**trial, "hooks": dict(fired_hooks(own))},
         "turns": rows(run.turns, turn),
         "calls": rows(run.calls, call),
         "hits": rows(run.hits, hit),
@@ -58,6 +62,8 @@ def draw(data: Mapping[str, Any]) -> None:
     click.echo(f"{trial['scenario']}, repeat {trial['repeat']}, trial {trial['trial_key']}")
     click.echo(f"{trial['variant']} · {trial['model']} · {trial['calling']} · tools {trial['order']}")
     click.echo(_outcome(trial))
+    for line in _own_doing(trial):
+        click.echo(line)
     if not data["messages"]:
         click.echo("What was said was not kept with this run; the calls and verdicts were.")
     places = sorted({_place(row) for row in (*data["turns"], *data["messages"])})
@@ -98,10 +104,33 @@ def _outcome(trial: Mapping[str, Any]) -> str:
     return f"not passed{where}" if trial["passed"] is False else "not judged"
 
 
+def _own_doing(trial: Mapping[str, Any]) -> Iterator[str]:
+    """What the design did beside its tools: hooks, figures it counted, what it asked of the model."""
+    if trial["hooks"]:
+        yield f"hooks that did something: {_times(trial['hooks'])}"
+    if trial["counts"]:
+        yield f"counted by the design: {_times(trial['counts'])}"
+    if trial["hook_requests"]:
+        requests = "one request" if trial["hook_requests"] == 1 else f"{trial['hook_requests']} requests"
+        seconds = f"{trial['seconds_hooks']:.1f} s"
+        yield f"asked of the model by the design: {requests}, {trial['hook_tokens']} tokens, {seconds}"
+
+
+def _times(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{plain(name)} {count}" for name, count in counts.items())
+
+
 def _lines(said: Sequence[Row], calls: Sequence[Row], hits: Sequence[Row]) -> Iterator[tuple[str, str]]:
     """What happened in a turn, in order; from the call rows where what was said was not kept."""
     run = [call for call in calls if call["status"] != "leaked"]
+    if filler := sum(bool(message.get("filler")) for message in said):
+        yield "filler", f"({filler} messages of small talk that no model was asked for)"
     for message in said:
+        if message.get("filler"):
+            continue
+        if message["role"] == "compacted":
+            yield "compacted", _first(message["content"])
+            continue
         if message["role"] == "tool":
             call = run.pop(0) if run else None
             yield from _result(message["content"], call, hits)
@@ -122,6 +151,14 @@ def _lines(said: Sequence[Row], calls: Sequence[Row], hits: Sequence[Row]) -> It
     for call in calls:
         if call["status"] == "leaked":
             yield "leaked", f"{_call(call)} (arrived as text, was not run)"
+
+
+def _first(history: str) -> str:
+    """The beginning of a history that replaced the one before it."""
+    lines = history.split("\n")
+    if len(lines) <= HISTORY:
+        return history or "(nothing but the system message)"
+    return "\n".join([*lines[:HISTORY], f"({len(lines) - HISTORY} more lines; --json has them)"])
 
 
 def _result(text: str, call: Row | None, hits: Sequence[Row]) -> Iterator[tuple[str, str]]:

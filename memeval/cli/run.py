@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from memeval.evaluation.plan import Plan
     from memeval.evaluation.results import Run
 
+TOOLS = "tools"
+"""The column of the order in which a cell lists its tools."""
+
 
 @click.command(name="run")
 @click.argument("sweep")
@@ -76,9 +79,8 @@ def rates_table(run: Run) -> pd.DataFrame:
     trials, turns = run.trials, asked_to_remember(run.turns)
     turns = turns.assign(saved=saved(turns))
     valid = trials["outcome"] != "invalid"
-    frame = run.cells[
-        ["cell", "variant", "model", "calling", "embedder", "prefix", "smoke", "fidelity"]
-    ].copy()
+    about = ["variant", "model", "calling", "tool_order", "embedder", "prefix", "smoke", "fidelity"]
+    frame = run.cells[["cell", *about, "shape", "names", "words"]].copy()
     sizes = {"trials": valid, "invalid": ~valid, "model_failures": trials["outcome"] == "model_failure"}
     for name, which in sizes.items():
         counts = trials[which].groupby("cell").size()
@@ -110,7 +112,7 @@ def summary(run: Run) -> dict[str, Any]:
 def print_rates(data: Mapping[str, Any]) -> None:
     """A summary's cells as a table."""
     cells = data["cells"]
-    more = [n for n in ("embedder", "prefix") if len({cell[n] for cell in cells}) > 1]
+    more = [n for n in ("tool_order", "embedder", "prefix") if len({cell[n] for cell in cells}) > 1]
     more += ["fidelity"] if any(cell["fidelity"] != "readable" for cell in cells) else []
     rates = ("passed", "called", "stored")
     rows = [
@@ -119,7 +121,8 @@ def print_rates(data: Mapping[str, Any]) -> None:
         for cell in cells
     ]  # fmt: skip
     numbers = [f">{name}" for name in ("trials", *rates, "invalid")]
-    table(["design", "model", "calling", *more, *numbers], rows)
+    named = [TOOLS if name == "tool_order" else name for name in more]
+    table(["design", "model", "calling", *named, *numbers], rows)
     click.echo("passed: of valid trials; called, stored: of turns that ask to remember something.\n")
 
 
@@ -163,13 +166,20 @@ def _dry_run(sweep: str, folder: Path, host: str | None, as_json: bool) -> None:
     if as_json:
         emit(data)
         return
+    orders = data["tool_order"]
+    named = {"design": "design", "model": "model", "calling": "calling", "tool_order": TOOLS,
+             "embedder": "embedder", "prefix": "prefix", "scenarios": ">scenarios", "repeats": ">repeats",
+             "trials": ">trials", "to_run": ">to run"}  # fmt: skip
+    if len(orders) == 1:
+        del named["tool_order"]
     table(
-        ["design", "model", "calling", "embedder", "prefix", ">scenarios", ">repeats", ">trials", ">to run"],
-        [list(cell.values()) for cell in data["cells"]],
+        list(named.values()),
+        [[cell[name] for name in named] for cell in data["cells"]],
         title=f"sweep {data['sweep']}: {data['trials']} trials, {data['to_run']} to run",
     )
     _print_unsupported(data["unsupported"])
-    click.echo(f"Order: {data['order']}; tools: {data['tool_order']}.")
+    tools = orders[0] if len(orders) == 1 else "each cell as its column says"
+    click.echo(f"Order: {data['order']}; tools: {tools}.")
     click.echo(f"Estimate: {data['estimate']}.")
     click.echo(f"Results would go to {folder}; nothing was run, nothing was written.")
 
@@ -184,9 +194,10 @@ def forecast(plan: Plan, folder: Path) -> dict[str, Any]:
         to_run = sum(trial.key not in done for trial in cell.trials)
         cells.append(
             {
-                "design": row.variant, "model": row.model, "calling": row.calling, "embedder": row.embedder,
-                "prefix": row.prefix, "scenarios": len(cell.planned.scenarios),
-                "repeats": cell.planned.repeats, "trials": len(cell.trials), "to_run": to_run,
+                "design": row.variant, "model": row.model, "calling": row.calling,
+                "tool_order": row.tool_order, "embedder": row.embedder, "prefix": row.prefix,
+                "scenarios": len(cell.planned.scenarios), "repeats": cell.planned.repeats,
+                "trials": len(cell.trials), "to_run": to_run,
             }
         )  # fmt: skip
         left += to_run
@@ -202,7 +213,7 @@ def forecast(plan: Plan, folder: Path) -> dict[str, Any]:
         "trials": sum(len(cell.trials) for cell in plan.cells),
         "to_run": left,
         "order": "models one after the other; within them repeats, cells in random order, scenarios",
-        "tool_order": plan.sweep.tool_order,
+        "tool_order": sorted({cell.row.tool_order for cell in plan.cells}),
         "estimated_seconds": None if unknown else round(seconds, 1),
         "estimate": _estimate(left, seconds, unknown),
     }

@@ -24,19 +24,30 @@ Trial = dict[str, Any]
 @click.command(name="show")
 @click.argument("run", type=click.Path(path_type=Path))
 @click.argument("trial", required=False)
+@click.option("--designs", is_flag=True, help="Every design side by side: rates and costs.")
+@click.option("--exercised", is_flag=True, help="Every tool and hook: how often it ran.")
 @json_option
-def command(run: Path, trial: str | None, as_json: bool) -> None:
+def command(run: Path, trial: str | None, designs: bool, exercised: bool, as_json: bool) -> None:
     """Show a run's tables, or one trial as a person reads it.
 
     RUN is the folder of a run. TRIAL is the start of a trial's key, or SCENARIO[:REPEAT[:DESIGN]], such as
     s6:0:local2_dual; the last part may name the model or the calling mode as well.
     """
+    if trial is not None and (designs or exercised):
+        raise InputError(f"--designs and --exercised are of a whole run; leave {trial!r} out")
     if _is_retrieval(run):
+        if designs or exercised:
+            raise InputError(f"{run} is a retrieval run, which has no designs")
         _show_retrieval(run, trial, as_json)
         return
     from memeval.evaluation.results import load
 
     loaded = load(run)
+    if designs or exercised:
+        from memeval.cli import _designs
+
+        _designs.show(loaded, designs=designs, exercised=exercised, as_json=as_json)
+        return
     if trial is None:
         if as_json:
             emit(overview(loaded))
@@ -120,25 +131,13 @@ def _print_overview(run: Run) -> None:
         f" ({ended}, memeval {manifest.get('memeval')})"
     )
     cells = [
-        [c["variant"], c["model"], c["calling"], len(c["tools"]), c["description_tokens"], c["tool_tax"],
-         c["embedder"], c["prefix"], c["fidelity"]]
+        [c["variant"], c["model"], c["calling"], len(c["tools"]), c["tool_order"], c["description_tokens"],
+         c["tool_tax"], c["embedder"], c["prefix"], c["fidelity"]]
         for c in records(run.cells)
     ]  # fmt: skip
-    table(
-        [
-            "design",
-            "model",
-            "calling",
-            ">tools",
-            ">description tokens",
-            ">tool tax",
-            "embedder",
-            "prefix",
-            "fidelity",
-        ],
-        cells,
-        title="Cells",
-    )
+    columns = ["design", "model", "calling", ">tools", "tool order", ">description tokens", ">tool tax",
+               "embedder", "prefix", "fidelity"]  # fmt: skip
+    table(columns, cells, title="Cells")
     data = summary(run)
     print_rates(data)
     failures = _failures(records(run.trials))

@@ -37,8 +37,8 @@ def find_tool(name: str, tools: Sequence[Tool]) -> tuple[Tool | None, bool]:
     for tool in tools:
         if tool.name == name:
             return tool, False
-    wanted = _plain(name.rpartition(".")[2])
-    same = [tool for tool in tools if _plain(tool.name) == wanted]
+    wanted = plain_name(name)
+    same = [tool for tool in tools if plain_name(tool.name) == wanted]
     return (same[0], True) if len(same) == 1 else (None, False)
 
 
@@ -118,5 +118,6 @@ def _validator(schema: str) -> Draft202012Validator:
     return Draft202012Validator(json.loads(schema))
 
 
-def _plain(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())
+def plain_name(name: str) -> str:
+    """What names are compared by: letters and digits of the last part (`functions.Save-Memory`)."""
+    return re.sub(r"[^a-z0-9]", "", name.rpartition(".")[2].lower())

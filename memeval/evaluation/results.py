@@ -214,7 +214,8 @@ class Run:
     @cached_property
     def trials(self) -> pd.DataFrame:
         """One row a trial, invalid ones included (`outcome`)."""
-        return _frame(TrialRow, self._rows["trial"]).merge(self.cells, on="cell", how="left")
+        own = self.cells.drop(columns="hooks")  # a trial's hooks are those that fired, a cell's those it has
+        return _frame(TrialRow, self._rows["trial"]).merge(own, on="cell", how="left")
 
     @cached_property
     def turns(self) -> pd.DataFrame:

@@ -17,6 +17,9 @@ from memeval.shipped import shipped
 
 FITS = {"rows.jsonl": "tool_selection", "retrieval.jsonl": "retrieval_quality"}
 """Which notebook answers what a run holds, by the file it is kept in."""
+MANY_DESIGNS = "design_comparison"
+"""Which one answers in place of `tool_selection` where a run has more than `SOME` designs."""
+SOME = 4
 
 _TYPES: dict[str, type] = {"str": str, "int": int, "float": float, "bool": bool}
 
@@ -45,6 +48,11 @@ def report(
     folder = Path(out) if out else run / "report"
     given = dict(parameters or {})
     known = {source: _parameters(source) for source in sources}
+    for source, names in known.items():
+        if "run" not in names:
+            raise InputError(
+                f"{source.name} has no parameter 'run': it is not a report; open it in JupyterLab."
+            )
     everything = {name for names in known.values() for name in names}
     for name in given:
         if name not in everything:
@@ -69,10 +77,20 @@ def _find(notebook: str | Path) -> Path:
 
 
 def _fitting(run: Path) -> list[Path]:
-    found = [_find(name) for file, name in FITS.items() if (run / file).is_file()]
-    if not found:
+    held = [file for file in FITS if (run / file).is_file()]
+    if not held:
         raise InputError(f"{run} holds neither {' nor '.join(FITS)}: it is not the folder of a run.")
-    return found
+    return [
+        _find(MANY_DESIGNS if file == "rows.jsonl" and _designs(run) > SOME else FITS[file]) for file in held
+    ]
+
+
+def _designs(run: Path) -> int:
+    """How many designs a run compares; the same design behind another surface is not another one."""
+    from memeval.evaluation.results import read_manifest
+
+    cells = read_manifest(run).get("cells", [])
+    return len({(cell["design"], cell.get("design_settings")) for cell in cells})
 
 
 def _parameters(source: Path) -> dict[str, dict[str, str]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+import textwrap
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -20,6 +22,10 @@ BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 PALETTE = (BLUE, VERMILLION, GREEN, PURPLE, "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 SMOKE = "smoke test, not a measurement of your model"
+MANY = 6
+"""With more designs than this, designs are rows: there are no more colours that can be told apart."""
+PAGE = 10.3
+"""Inches that a page of a report is wide; a wider figure would be shrunk, its text with it."""
 ORDERS = {
     "read_first": "tools that read listed first",
     "write_first": "tools that write listed first",
@@ -83,11 +89,17 @@ def percent(ax: Axes) -> None:
 
 def short_variants(variants: Iterable[str]) -> tuple[dict[str, str], str]:
     """Variants without the settings that all of them share, and those settings, to be said once."""
-    parts = {name: name.split() for name in dict.fromkeys(variants)}
+    # a surface, "[split, neutral names]", is one part
+    parts = {name: re.findall(r"\[[^\[\]]*\]$|\S+", name) for name in dict.fromkeys(variants)}
     first = next(iter(parts.values()), [])
     shared = [word for word in first[1:] if len(parts) > 1 and all(word in other for other in parts.values())]
     names = {name: " ".join(word for word in words if word not in shared) for name, words in parts.items()}
     return names, " ".join(shared)
+
+
+def folded(label: str, width: int = 26) -> str:
+    """A label on as many lines as it needs, each at most so wide where its words allow it."""
+    return "\n".join(textwrap.wrap(label, width, break_long_words=False, break_on_hyphens=False))
 
 
 def row_label(row: Mapping[Hashable, Any]) -> str:

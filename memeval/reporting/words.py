@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from memeval.analysis.tables import cell_keys, differences, saving
-from memeval.reporting.style import ORDERS, SMOKE, short_variants
+from memeval.analysis.designs import standing
+from memeval.analysis.tables import asked_to_remember, cell_keys, differences, saved, saving
+from memeval.reporting.style import MANY, ORDERS, SMOKE, short_variants
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+SAID = 48
+"""So many rates are read out one by one as the text of a figure."""
+PAIRS = 3
+"""So many designs are compared each with each; more are compared with the best."""
 
 
 def share(value: float) -> str:
@@ -34,20 +41,32 @@ def rate_words(row: Mapping[Hashable, Any]) -> str:
 
 
 def describe(numbers: pd.DataFrame, what: str) -> str:
-    """A figure of rates as text: `what`, then every row's rate, interval and counts."""
+    """A figure of rates as text: `what`, then every row's rate, interval and counts.
+
+    Where there are more than `SAID` of them: the highest and the lowest; the figure's table has all.
+    """
     keys = [key for key in cell_keys(numbers) if key not in ("smoke", "fidelity")] if len(numbers) else []
     keys += [key for key in ("step", "order", "stage") if key in numbers]
     judged = numbers[numbers["trials"] > 0]
+    if many := len(judged) > SAID:
+        judged = judged[~judged["few"].astype(bool)].sort_values("rate", ascending=False, kind="stable")
     parts = [
         ", ".join(ORDERS.get(str(row[key]), str(row[key])) for key in keys) + ": " + rate_words(row)
         for row in judged.to_dict("records")
     ]
+    if many and parts:
+        return f"{what}. {len(parts)} rates; highest: {parts[0]}; lowest: {parts[-1]}."
     return f"{what}. {'; '.join(parts)}." if parts else f"{what}. No turn of this run could be judged."
 
 
 def describe_intents(counts: pd.DataFrame) -> str:
-    """The intent matrix as text: for each panel and row the commonest thing called."""
+    """The intent matrix as text: for each panel and row the commonest thing called.
+
+    With many designs, as in the figure, only for turns that ask to remember.
+    """
     parts = []
+    if counts["variant"].nunique() > MANY:
+        counts = counts[counts["asked"] == "remember"]
     for key, group in counts.groupby(["model", "calling", "variant", "asked"], sort=False):
         top = group.sort_values("turns", kind="stable").iloc[-1]
         parts.append(f"{', '.join(map(str, key))}: {top['called']} {top['turns']} of {group['turns'].sum()}")
@@ -95,17 +114,23 @@ def headline_sentence(turns: pd.DataFrame, *, level: float = 0.95) -> str:
     lines: dict[tuple[str, str, str], str] = {}
     smoke: list[bool] = []
     shared = ""
+    frame = asked_to_remember(turns)
+    frame = frame.assign(saved=saved(frame))
     for step, did in STEPS.items():
         rates = saving(turns, value=step, by_order=False, level=level)
         judged = rates[(rates["units"] > 0) & ~rates["few"].astype(bool)]
-        gaps = differences(turns, value=step, level=level)
         names, shared = short_variants(sorted(judged["variant"].unique()))
         smoke += list(judged["smoke"].astype(bool)) if "smoke" in judged else []
+        if len(names) > PAIRS:
+            told = standing_lines(standing(frame, step, level=level), names, did)
+            lines |= {(model, calling, step): said for (model, calling), said in told.items()}
+            continue
+        gaps = differences(turns, value=step, level=level)
         for (model, calling), group in judged.groupby(["model", "calling"], sort=True):
             mine = gaps[(gaps["model"] == model) & (gaps["calling"] == calling)]
-            told = " ".join(difference_words(row, names, did) for row in mine.to_dict("records"))
+            compared = " ".join(difference_words(row, names, did) for row in mine.to_dict("records"))
             each = _join(f"{names[row['variant']]} {rate_words(row)}" for row in group.to_dict("records"))
-            said = f"{model}, {calling}, {did}: {each}. {told}"
+            said = f"{model}, {calling}, {did}: {each}. {compared}"
             lines[str(model), str(calling), step] = said.strip()
     if not lines:
         return "Too few families to say whether the designs differ: see the counts below."
@@ -116,6 +141,28 @@ def headline_sentence(turns: pd.DataFrame, *, level: float = 0.95) -> str:
         which = "This" if all(smoke) else "What is marked so"
         told_lines.append(f"{which} is a {SMOKE}.")
     return "\n".join(told_lines)
+
+
+def standing_lines(table: pd.DataFrame, names: Mapping[str, str], did: str) -> dict[tuple[str, str], str]:
+    """By model and calling mode, which design `did` so most often and which cannot be told from it.
+
+    `table` is of `designs.standing`.
+    """
+    lines = {}
+    for (model, calling), group in table.groupby(["model", "calling"], sort=True):
+        first, *others = group.to_dict("records")
+        if not first["rate"]:
+            said = f"no design ever did, in {first['trials']} times each"
+        else:
+            said = f"most often {names[first['variant']]}, {rate_words(first)}"
+            near, behind = (
+                [f"{names[row['variant']]} {share(row['rate'])}" for row in others if row["near"] is kind]
+                for kind in (True, False)
+            )
+            said += f". Not told apart from it: {_join(near)}" if near else ""
+            said += f". Less often, beyond chance: {_join(behind)}" if behind else ""
+        lines[str(model), str(calling)] = f"{model}, {calling}, {did}: {said}."
+    return lines
 
 
 def difference_words(row: Mapping[Hashable, Any], names: Mapping[str, str], did: str) -> str:

@@ -51,6 +51,31 @@ def test_a_dry_run_writes_nothing_and_says_that_it_cannot_know_the_time(
     assert not (tmp_path / "results").exists()
 
 
+def test_cells_of_two_tool_orders_are_told_apart_before_and_after_a_run(
+    invoke: Invoke, sweep: Path, tmp_path: Path
+) -> None:
+    assert "; tools: balanced." in invoke("run", sweep, "--dry-run").stdout
+    design = {"local2_dual": {"write_path": "tool"}}
+    parts = [{"tool_order": order, "designs": [design]} for order in ("read_first", "write_first")]
+    write_sweep(
+        sweep,
+        parts=[*parts, {"tool_order": "read_first", "surfaces": [{"shape": "split"}], "designs": [design]}],
+    )
+    before = invoke("run", sweep, "--dry-run").stdout
+    assert "tools: each cell as its column says." in before
+    for order in ("read_first", "write_first"):
+        assert any("local2_dual write_path=tool " in line and order in line for line in before.splitlines())
+    data = json.loads(invoke("run", sweep, "--dry-run", "--json").stdout)
+    assert data["tool_order"] == ["read_first", "write_first"]
+    done = invoke("run", sweep).stdout
+    assert done.count("write_first") == 1
+    assert any("[split]" in line and "read_first" in line for line in done.splitlines())
+    cells = json.loads(invoke("show", tmp_path / "results" / "small", "--json").stdout)["cells"]
+    assert {(cell["shape"], cell["tool_order"]) for cell in cells} == {
+        ("as_written", "read_first"), ("as_written", "write_first"), ("split", "read_first"),
+    }  # fmt: skip
+
+
 def test_a_dry_run_names_cells_a_model_cannot_do(invoke: Invoke, tmp_path: Path, sweep: Path) -> None:
     write_sweep(sweep, models=["scripted:cli", "bundled:router"], calling=["constrained"])
     data = json.loads(invoke("run", sweep, "--dry-run", "--json").stdout)

@@ -10,7 +10,9 @@ import synthetic
 
 from memeval.errors import HarnessError, InputError
 from memeval.reporting.html import combine
-from memeval.reporting.report import notebooks, report
+from memeval.reporting.report import FITS, MANY_DESIGNS, notebooks, report
+
+REPORTS = (*FITS.values(), MANY_DESIGNS)
 
 
 class Page(HTMLParser):
@@ -113,6 +115,8 @@ def test_unknown_parameters_and_wrong_types_are_refused_before_anything_runs(
 def test_unknown_notebooks_and_folders_are_refused(run: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="did you mean 'tool_selection'"):
         report(run, "tool_selektion")
+    with pytest.raises(InputError, match="it is not a report"):
+        report(run, "your_design")
     with pytest.raises(InputError, match="no folder"):
         report(tmp_path / "nowhere")
     with pytest.raises(InputError, match=r"neither rows\.jsonl nor"):
@@ -162,7 +166,7 @@ def test_nothing_to_combine_is_refused() -> None:
         combine([])
 
 
-@pytest.mark.parametrize("path", notebooks().values(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [notebooks()[name] for name in REPORTS], ids=lambda path: path.stem)
 def test_committed_notebooks_are_thin_and_stripped(path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
@@ -184,3 +188,24 @@ def test_committed_notebooks_are_thin_and_stripped(path: Path) -> None:
         assert isinstance(node, ast.AnnAssign)
         ast.literal_eval(node.value)
         assert "  # " in line
+
+
+def test_a_run_of_many_designs_gets_them_side_by_side(tmp_path: Path) -> None:
+    run = synthetic.write_run(tmp_path / "run", synthetic.design_rows(5), families=10, repeats=2)
+    (found,) = report(run)
+    html = found.read_text(encoding="utf-8")
+    assert found.name == "design_comparison.html"
+    assert_offline(html)
+    assert "Tiny models: " in html
+    assert len(Page(html).with_tag("img")) == 4
+    assert html.index("not exercised live") > html.index("What was exercised")
+
+
+def test_a_run_of_surfaces_is_told_what_part_each_factor_has(tmp_path: Path) -> None:
+    run = synthetic.write_run(tmp_path / "run", synthetic.surface_rows(), families=16, repeats=1)
+    (found,) = report(run)
+    html = found.read_text(encoding="utf-8")
+    assert found.name == "tool_selection.html"
+    assert "7 other surfaces of local2_dual" in html
+    assert "by the split and" in html
+    assert len(Page(html).with_tag("img")) == 9
