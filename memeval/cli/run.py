@@ -141,6 +141,11 @@ def print_notes(run: Run, data: Mapping[str, Any]) -> None:
         click.echo(f"{len(run.damaged)} damaged lines of rows.jsonl were left out: {run.damaged[:10]}")
     if sum(cell["invalid"] for cell in data["cells"]):
         click.echo("Invalid trials count nowhere; the same command runs them again.")
+    if (loads := int(run.trials["loads"].sum())) > len(run.trials) / 2:
+        click.echo(
+            f"The server loaded a model {loads} times in {len(run.trials)} trials: chat model and embedder do not"
+            " stay loaded together, which makes everything slower. See `ollama ps` and OLLAMA_MAX_LOADED_MODELS."
+        )
     click.echo(f"\nResults: {run.folder}\nNext:    {data['next']}")
 
 

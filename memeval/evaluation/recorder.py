@@ -13,6 +13,10 @@ from memeval.evaluation.rows import STAGES, CallRow, HitRow, Transcript, TrialRo
 from memeval.messages import Message, Reply, ToolCall, ToolResult
 from memeval.records import Hit
 
+LOADED = 0.3
+"""Seconds of loading above which a server loaded a model: a loaded one took Ollama 0.24 some 0.05, a model of
+half a billion parameters 1."""
+
 
 @dataclass(slots=True)
 class TrialResult:
@@ -48,6 +52,7 @@ class Recorder:
     def reply(self, reply: Reply, seconds: float) -> None:
         """Tokens and time of a model's reply."""
         self.trial.seconds_model += seconds
+        self.trial.loads += reply.load_seconds > LOADED
         self.turn.seconds_model = round(self.turn.seconds_model + seconds, 6)
         self.turn.prompt_tokens += reply.usage.prompt
         self.turn.output_tokens += reply.usage.output

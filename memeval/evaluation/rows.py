@@ -86,6 +86,7 @@ class TrialRow:
     hooks: dict[str, int] = field(default_factory=dict)  # how often each hook of the design did something
     counts: dict[str, int] = field(default_factory=dict)  # what the design counted: stubs, rewrites, ...
     seconds_model: float = 0.0
+    loads: int = 0  # requests for which the server loaded the model, again if it did not stay
     seconds_hooks: float = 0.0  # waiting for the model on the design's behalf
     seconds_harness: float = 0.0
     started_at: str = ""

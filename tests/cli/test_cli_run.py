@@ -9,6 +9,10 @@ from pathlib import Path
 import pytest
 from cli_setting import Invoke, write_sweep
 
+from memeval.messages import Reply
+from memeval.models.registry import register_model
+from memeval.models.scripted import ScriptedModel
+
 
 def test_a_run_prints_a_table_and_the_next_command(invoke: Invoke, sweep: Path) -> None:
     result = invoke("run", sweep)
@@ -18,6 +22,17 @@ def test_a_run_prints_a_table_and_the_next_command(invoke: Invoke, sweep: Path) 
     assert "memeval report results/small" in result.stdout
     assert "smoke test" in result.stdout
     assert "8 of 8 trials" in result.stderr
+
+
+@pytest.mark.parametrize(("loading", "said"), [(1.0, True), (0.1, False)])
+def test_a_server_that_loads_its_models_over_and_over_is_spoken_of(
+    invoke: Invoke, sweep: Path, loading: float, said: bool
+) -> None:
+    reply = Reply(content="Noted.", seconds=2.0, load_seconds=loading)
+    register_model("scripted:cli", lambda: ScriptedModel(lambda messages, tools: reply, "scripted:cli"))
+    found = invoke("run", sweep).stdout
+    assert ("The server loaded a model 16 times in 8 trials" in found) is said
+    assert ("OLLAMA_MAX_LOADED_MODELS" in found) is said
 
 
 def test_a_run_as_json_is_json_alone(invoke: Invoke, sweep: Path) -> None:
