@@ -143,8 +143,8 @@ def print_notes(run: Run, data: Mapping[str, Any]) -> None:
         click.echo("Invalid trials count nowhere; the same command runs them again.")
     if (loads := int(run.trials["loads"].sum())) > len(run.trials) / 2:
         click.echo(
-            f"The server loaded a model {loads} times in {len(run.trials)} trials: chat model and embedder do not"
-            " stay loaded together, which makes everything slower. See `ollama ps` and OLLAMA_MAX_LOADED_MODELS."
+            f"The server loaded a model {loads} times in {len(run.trials)} trials: chat model and embedder"
+            " do not stay loaded together, and all is slower. See `ollama ps` and OLLAMA_MAX_LOADED_MODELS."
         )
     click.echo(f"\nResults: {run.folder}\nNext:    {data['next']}")
 
