@@ -139,7 +139,7 @@ def test_a_design_may_insist_on_an_embedder_and_refuse_the_sweeps(tmp_path: Path
         plan(sweep, base, "hash")
 
 
-@pytest.mark.parametrize("name", ["demo", "founding", "designs", "dual_vs_single"])
+@pytest.mark.parametrize("name", ["demo", "founding", "designs", "dual_vs_single", "compaction"])
 def test_a_shipped_sweep_is_sound(name: str) -> None:
     sweep, base = read_sweep(shipped("scenarios") / "sweeps" / f"{name}.yaml")
     assert plan(sweep, base, "hash")
