@@ -322,18 +322,23 @@ class _Run:
         if name not in self.hooks:
             return None
         self.ctx.store = store = self._guarded()
-        earlier = self._traces()
+        earlier = self._traces(name)
         done = None
         with suppress(ReadOnlyError):  # a hook that writes goes on without where nothing may be written
             done = self._own(name, work)
         new = done is not None and done is not before
-        if new or store.writes or earlier != self._traces():
+        if new or store.writes or earlier != self._traces(name):
             self.row.hooks[name] = self.row.hooks.get(name, 0) + 1
         return done
 
-    def _traces(self) -> tuple[Any, ...]:
-        """What a hook leaves behind besides writes: requests, counts, and how much its state holds."""
-        held = [(key, len(value) if isinstance(value, Sized) else value) for key, value in self.state.items()]
+    def _traces(self, hook: str) -> tuple[Any, ...]:
+        """What a hook leaves behind besides writes: requests and counts.
+
+        One that closes a turn or a session may also just note something down, so there the size of what its
+        state holds tells; the others note all sorts of things while they do nothing.
+        """
+        closes = self.state.items() if hook.startswith("after_") else ()
+        held = [(key, len(value) if isinstance(value, Sized) else value) for key, value in closes]
         return self.asked.requests, self.counts.total(), held
 
     def _own(self, what: str, work: Callable[[], T]) -> T:
