@@ -136,17 +136,8 @@ class MemoryDesign:
         """The session is over; `ctx.final_score` says what it was worth, if the story does."""
 
     def serves(self) -> frozenset[Intent]:
-        """Every intent some tool of this design could serve; a stage without a tool for it is null.
-
-        Tools are asked with each of their parameters alone, then with all, because a dual-mode tool maps
-        by its arguments.
-        """
-        found: set[Intent] = set()
-        for tool in self.tools():
-            names = list(tool.parameters.get("properties", {}))
-            for args in (dict.fromkeys(names, "x"), *({name: "x"} for name in names)):
-                found.update(tool.intents(args))
-        return frozenset(found)
+        """Every intent some tool of this design could serve; a stage without a tool for it is null."""
+        return frozenset(intent for tool in self.tools() for intent in served(tool))
 
     def embedder(self, offered: str) -> str:
         """The embedder this design remembers with, given the sweep's. Raises InputError to refuse it."""
@@ -155,6 +146,21 @@ class MemoryDesign:
     def hooks(self) -> tuple[str, ...]:
         """The hooks that this design has, by name."""
         return tuple(name for name in HOOKS if getattr(type(self), name) is not getattr(MemoryDesign, name))
+
+
+def served(tool: Tool) -> list[Intent]:
+    """Every intent some call of a tool could serve, each once.
+
+    The tool is asked with all of its parameters, with each alone, and with each value of one that has only
+    some, because a dual-mode tool maps by its arguments.
+    """
+    found: dict[Intent, None] = {}
+    properties = tool.parameters.get("properties", {})
+    tries = [dict.fromkeys(properties, "x"), *({name: "x"} for name in properties)]
+    tries += [{name: value} for name, part in properties.items() for value in part.get("enum", ())]
+    for args in tries:
+        found |= dict.fromkeys(tool.intents(args))
+    return list(found)
 
 
 DesignFactory = Callable[..., MemoryDesign]

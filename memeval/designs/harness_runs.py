@@ -23,9 +23,9 @@ from typing import Any, ClassVar
 from memeval.designs import notes
 from memeval.designs import tools as build
 from memeval.designs.base import Context, Injection, MemoryDesign
-from memeval.designs.formats import NOTHING_FOUND, as_json, fitted
-from memeval.designs.replies import lines_of, one_line, read_object, storable
-from memeval.errors import InputError, ModelFailureError, TextTooLongError
+from memeval.designs.formats import as_json, fitted
+from memeval.designs.replies import asked_object, lines_of, one_line, storable
+from memeval.errors import InputError, TextTooLongError
 from memeval.memory.base import Candidates
 from memeval.memory.chunking import passages
 from memeval.memory.ranking import Ranker
@@ -197,7 +197,7 @@ class HarnessRuns(MemoryDesign):
     def _compress_and_store(self, ctx: Context, task: str, output: str) -> None:
         """One request makes the observation; where it cannot be read a marked stub stands for it."""
         prompt = COMPRESS_PROMPT.replace("[:2000]", "").format(task=task, output=output[:OUTPUT_READ])
-        made = self._asked(ctx, prompt)
+        made = asked_object(ctx, prompt, num_predict=ROOM)
         title, narrative = one_line(made.get("title")), one_line(made.get("narrative"))
         facts = lines_of(made.get("facts"))[: self.settings["facts"]]
         stub = not (title and narrative and isinstance(made.get("facts"), list))
@@ -225,7 +225,7 @@ class HarnessRuns(MemoryDesign):
 
         An item is grounded if more than half of its keywords are among those of the injected text.
         """
-        made = self._asked(ctx, PLAN_PROMPT.format(task=ctx.query, context=context))
+        made = asked_object(ctx, PLAN_PROMPT.format(task=ctx.query, context=context), num_predict=ROOM)
         steps, prior = lines_of(made.get("steps")), lines_of(made.get("prior_work"))
         known = set(extract_keywords(context, None))
         ctx.counts["plans"] += 1
@@ -236,19 +236,8 @@ class HarnessRuns(MemoryDesign):
         lines = [*(["Plan:", *numbered] if steps else []), *(["Already covered:"] if prior else [])]
         return "".join(f"\n{line}" for line in [*lines, *(f"• {item}" for item in prior)])
 
-    def _asked(self, ctx: Context, prompt: str) -> Mapping[str, Any]:
-        """The object that the model answers a request of the design with; empty if it gives none."""
-        try:
-            return read_object(ctx.ask(prompt, temperature=0.1, num_predict=ROOM).content)
-        except ModelFailureError:
-            return {}
-
     def _search(self, args: Mapping[str, Any], ctx: Context) -> ToolResult:
-        hits = self._get_context(ctx, args["query"])
-        if not hits:
-            return ToolResult(text=NOTHING_FOUND)
-        said, shown = fitted(hits, ctx, format_context)
-        return ToolResult(text=said, hits=tuple(shown))
+        return build.answer(self._get_context(ctx, args["query"]), ctx, show=format_context)
 
     def _get_context(self, ctx: Context, task: str) -> list[Hit]:
         """The observations that fit a task, best first.

@@ -30,8 +30,8 @@ from memeval.designs.local2 import (
     SINGLE,
     _Local2,
 )
-from memeval.designs.replies import lines_of, one_line, read_object
-from memeval.errors import InputError, ModelFailureError, TextTooLongError
+from memeval.designs.replies import asked_object, lines_of, one_line
+from memeval.errors import InputError, TextTooLongError
 from memeval.memory.legs import cosines
 from memeval.memory.ranking import SimilarityFloor
 from memeval.memory.scored import Boosted
@@ -240,11 +240,7 @@ class Local2Search(_Local2):
     @staticmethod
     def _asked(ctx: Context) -> Mapping[str, Any]:
         """The model's word on a turn; a failure of it costs the turn no more than these fields."""
-        try:
-            prompt = CLASSIFY.format(query=ctx.query, answer=ctx.answer)
-            said = read_object(ctx.ask(prompt, temperature=0.1).content)
-        except ModelFailureError:
-            said = {}
+        said = asked_object(ctx, CLASSIFY.format(query=ctx.query, answer=ctx.answer))
         ctx.counts["classified"] += 1
         ctx.counts["classified_unreadable"] += not said
         return said
@@ -292,9 +288,8 @@ class Local2Tiers(Local2Search):
         if not fact:
             return _missing("remember_this", "fact")
         reason = args.get("reason") or ""
-        # the id is the fact's, not a fresh one
-        pin = replace(ctx, ids=lambda kind: pinned_id(fact))
-        record = notes.add(pin, fact, "pinned", fields={"reason": reason} if reason else {})
+        fields = {"reason": reason} if reason else {}
+        record = notes.add(ctx, fact, "pinned", fields=fields, record_id=pinned_id(fact))
         return ToolResult(text=f"Remembered: {fact}", written=(record.id,))
 
     def before_turn(self, ctx: Context) -> Injection | None:

@@ -51,13 +51,16 @@ def limited(value: Any, default: int, most: int) -> int:
 def add(
     ctx: Context, content: str, kind: Kind, *, tags: Iterable[str] = (),
     fields: Mapping[str, Scalar] | None = None, origin: Origin = "tool", by_passage: bool = False,
-    **scores: float | None,
+    record_id: str = "", **scores: float | None,
 ) -> Record:  # fmt: skip
-    """Keep a new record; the same content twice is two records. `scores` are the record's three."""
+    """Keep a new record; the same content twice is two records, unless `record_id` says which one it is.
+
+    `scores` are the record's three.
+    """
     check_content(content)
     now = ctx.clock()
     record = Record(
-        id=ctx.ids(kind), kind=kind, text=content, origin=origin, created_at=now, updated_at=now,
+        id=record_id or ctx.ids(kind), kind=kind, text=content, origin=origin, created_at=now, updated_at=now,
         tags=clean_tags(tags), fields={"content": content, **(fields or {})}, by_passage=by_passage, **scores,
     )  # fmt: skip
     ctx.store.put(record)

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from memeval.designs.base import Context
+from memeval.errors import ModelFailureError
 from memeval.models.leaks import whole_json
 
 
@@ -13,6 +15,14 @@ def read_object(text: str) -> Mapping[str, Any]:
     """The JSON object in a model's reply, code-fenced or within prose; an empty one if none can be read."""
     value = whole_json(text[text.find("{") : text.rfind("}") + 1])
     return value if isinstance(value, dict) else {}
+
+
+def asked_object(ctx: Context, prompt: str, **options: Any) -> Mapping[str, Any]:
+    """The object that the model answers a request of the design with; empty if it gives none."""
+    try:
+        return read_object(ctx.ask(prompt, temperature=0.1, **options).content)
+    except ModelFailureError:
+        return {}
 
 
 def lines_of(value: Any) -> list[str]:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
 
-from memeval.designs.base import Context, Injection, MemoryDesign
+from memeval.designs.base import Context, Injection, MemoryDesign, served
 from memeval.designs.reshape import ACTION, merged, split
 from memeval.messages import Intent, Message, Tool, ToolCall, ToolResult
 
@@ -182,17 +182,6 @@ def _when(tool: Tool) -> str:
     """When a tool is to be used, by the intents it can serve; its first sentence where it serves none."""
     clauses = [f"when {_WHEN[intent]}" for intent in served(tool) if intent in _WHEN]
     return f"Use this {', or '.join(clauses)}." if clauses else _sentences(tool.description)[0]
-
-
-def served(tool: Tool) -> list[Intent]:
-    """Every intent some call of a tool could serve, each once."""
-    found: dict[Intent, None] = {}
-    properties = tool.parameters.get("properties", {})
-    tries = [dict.fromkeys(properties, "x"), *({name: "x"} for name in properties)]
-    tries += [{name: value} for name, part in properties.items() for value in part.get("enum", ())]
-    for args in tries:
-        found |= dict.fromkeys(tool.intents(args))
-    return list(found)
 
 
 def _as_long(tool: Tool, length: int) -> str:

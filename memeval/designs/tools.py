@@ -82,7 +82,13 @@ def search(
     show: Format = numbered, empty: str = NOTHING_FOUND, words: bool = True, cap: int = CAP,
 ) -> ToolResult:  # fmt: skip
     """A search as a tool's answer: the hits as `show` writes them, as many as fit into `cap` characters."""
-    hits = notes.find(ctx, query, where, ranker, k, words=words)
+    return answer(notes.find(ctx, query, where, ranker, k, words=words), ctx, show=show, empty=empty, cap=cap)
+
+
+def answer(
+    hits: Sequence[Hit], ctx: Context, *, show: Format = numbered, empty: str = NOTHING_FOUND, cap: int = CAP
+) -> ToolResult:
+    """Hits as a tool's answer, as many as fit; `empty` where there are none."""
     if not hits:
         return ToolResult(text=empty)
     said, shown = fitted(hits, ctx, show, cap)
@@ -264,9 +270,7 @@ def list_tool(
 
     def run(args: Mapping[str, Any], ctx: Context) -> ToolResult:  # noqa: ARG001 - a Run takes both
         newest = list(reversed(ctx.store.find(Where(kinds=kinds))))[:most]
-        if not newest:
-            return ToolResult(text=empty)
-        said, shown = fitted([Hit(record=record, score=1.0) for record in newest], ctx, show, cap)
-        return ToolResult(text=said, hits=tuple(shown))
+        hits = [Hit(record=record, score=1.0) for record in newest]
+        return answer(hits, ctx, show=show, empty=empty, cap=cap)
 
     return tool(name, description, {}, run, intents=("search", "recall"), timeout_s=timeout_s)

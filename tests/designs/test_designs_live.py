@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from live_model import live
 
 from memeval.designs import open_design
 from memeval.designs.registry import _BUILT_IN
 from memeval.embedding import open_embedder
-from memeval.errors import InfrastructureError, InputError
 from memeval.evaluation.trial import Trial, run_trial
 from memeval.memory.inmemory import InMemoryStore
 from memeval.messages import Message, Reply, Tool
@@ -50,17 +50,6 @@ class Forced:
     @staticmethod
     def _only(tool: Tool) -> Mapping[str, Any]:
         return {"anyOf": [reply_schema([tool])["anyOf"][0]]}
-
-
-def live(name: str) -> OllamaModel:
-    model = OllamaModel(name)
-    try:
-        assert model.digest
-    except InfrastructureError as error:
-        pytest.skip(f"no live server: {error}")
-    except InputError as error:
-        pytest.skip(f"the model is not there: {error}")
-    return model
 
 
 @pytest.mark.parametrize("name", [design.name for design in _BUILT_IN])

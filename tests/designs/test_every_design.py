@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from stories import run, story
 
 from memeval.designs import open_design, register
-from memeval.designs.base import Context, Injection, MemoryDesign
+from memeval.designs.base import Context, Injection, MemoryDesign, served
 from memeval.designs.registry import _BUILT_IN
-from memeval.designs.surface import served
 from memeval.embedding import open_embedder
 from memeval.errors import InputError, TextTooLongError
 from memeval.evaluation.arguments import read_arguments

@@ -223,3 +223,15 @@ def test_hooks_see_the_designs_own_tools_whatever_the_model_was_shown(ctx: Conte
     renamed = Surface(names="neutral").on(Watching()).before_turn(ctx)
     assert renamed is not None
     assert renamed.text == "Use tool_a or tool_b; keepsakes stay."
+
+
+def test_a_dispatcher_of_ones_own_serves_what_its_actions_do() -> None:
+    (memory,) = Surface("merged").on(Local2Single()).tools()
+
+    class Dispatching(MemoryDesign):
+        name = "dispatching"
+
+        def tools(self) -> Any:
+            return [memory]
+
+    assert Dispatching().serves() == Local2Single().serves()

@@ -6,6 +6,7 @@ import json
 import time
 
 import pytest
+from live_model import live
 
 from memeval.errors import InfrastructureError, InputError, ModelFailureError
 from memeval.evaluation.fidelity import ledger
@@ -34,17 +35,6 @@ TOOL = Tool(
     run=lambda _a, _c: ToolResult(text="ok"),
 )
 PINNED = Options(temperature=0.0, num_predict=60, seed=1, deadline=240)
-
-
-def live(name: str) -> OllamaModel:
-    model = OllamaModel(name)
-    try:
-        assert model.digest
-    except InfrastructureError as error:
-        pytest.skip(f"no live server: {error}")
-    except InputError as error:
-        pytest.skip(f"the model is not there: {error}")
-    return model
 
 
 def test_a_live_native_call_comes_as_a_call_with_everything_counted() -> None:
