@@ -201,7 +201,7 @@ def forecast(plan: Plan, folder: Path) -> dict[str, Any]:
             {
                 "design": row.variant, "model": row.model, "calling": row.calling,
                 "tool_order": row.tool_order, "embedder": row.embedder, "prefix": row.prefix,
-                "scenarios": len(cell.planned.scenarios), "repeats": cell.planned.repeats,
+                "scenarios": len({t.scenario.scenario for t in cell.trials}), "repeats": cell.planned.repeats,
                 "trials": len(cell.trials), "to_run": to_run,
             }
         )  # fmt: skip

@@ -163,4 +163,10 @@ def served(tool: Tool) -> list[Intent]:
     return list(found)
 
 
+def save_tool(tools: Sequence[Tool]) -> str:
+    """The name of the tool that a user would name to have something saved; empty where there is none."""
+    able = {intent: tool.name for tool in reversed(tools) for intent in served(tool)}
+    return able.get("remember") or able.get("note") or ""
+
+
 DesignFactory = Callable[..., MemoryDesign]

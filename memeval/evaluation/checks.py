@@ -13,10 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from memeval.evaluation import language
-from memeval.memory.base import MemoryStore
 from memeval.messages import READS, WRITES, Intent, ToolResult
 from memeval.records import Hit, Record, Where
 from memeval.scenarios.schema import Answer, Expect, Fact, Store
@@ -34,6 +33,14 @@ _ACCEPTS: Mapping[Intent, frozenset[Intent]] = {
     "compact": frozenset({"compact"}),
     "none": frozenset(),
 }
+
+
+class Held(Protocol):
+    """What verdicts ask of a store: any `MemoryStore`, or one read back from a run."""
+
+    def get(self, record_id: str) -> Record | None: ...
+
+    def find(self, where: Where = ..., /) -> list[Record]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +96,7 @@ def judge(
     turn: TurnTrace,
     expect: Expect | None,
     facts: Mapping[str, Fact],
-    store: MemoryStore,
+    store: Held,
     serves: frozenset[Intent],
     said_before: Sequence[str] = (),
 ) -> Verdict:
@@ -154,7 +161,7 @@ def _arguments_fit(calls: Iterable[CallTrace], wanted: Sequence[Fact]) -> bool:
     )
 
 
-def _stored(written: Sequence[str], store: MemoryStore, wanted: Sequence[Fact]) -> bool:
+def _stored(written: Sequence[str], store: Held, wanted: Sequence[Fact]) -> bool:
     records = [record for key in written if (record := store.get(key)) is not None]
     return bool(records) and _all_named(wanted, [_text(record) for record in records])
 
@@ -186,7 +193,7 @@ def _required_holds(stage: str, stages: Verdict) -> bool:
 
 
 def _store_holds(
-    expected: Store | None, facts: Mapping[str, Fact], store: MemoryStore, serves: frozenset[Intent]
+    expected: Store | None, facts: Mapping[str, Fact], store: Held, serves: frozenset[Intent]
 ) -> bool:
     if expected is None or (expected.origin == "tool" and not serves & WRITES):
         return True

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 
+from memeval.designs.base import save_tool
 from memeval.embedding import open_embedder
 from memeval.embedding.base import Embedder
 from memeval.errors import InputError
@@ -110,11 +111,17 @@ def _planned(
             hooks=design.hooks(), shape=spec.design.surface.shape, names=spec.design.surface.names,
             words=spec.design.surface.words,
         )  # fmt: skip
+        untold = [] if save_tool(tools) else [s for s in planned.scenarios if s.needs_save_tool]
+        if untold:
+            reason = f"{spec.model}: {len(untold)} stories name its saving tool, and it has none"
+            left_out = {"design": spec.design.variant, "model": spec.model, "reason": reason}
+            unsupported += [left_out] if left_out not in unsupported else []
         cell = Cell(row, spec, planned)
         cell.trials = [
             make_trial(sweep, spec, key, scenario, repeat, options)
             for repeat in range(planned.repeats)
             for scenario in planned.scenarios
+            if scenario not in untold
         ]
         cells.append(cell)
     if not cells:

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memeval.designs.base import Asked
-from memeval.evaluation.checks import SCORER, Verdict
+from memeval.evaluation.checks import SCORER, Held, TurnTrace, Verdict
+from memeval.evaluation.evidence import Ledger, turn_evidence
 from memeval.evaluation.rows import STAGES, CallRow, HitRow, Transcript, TrialRow, TurnRow
 from memeval.messages import Message, Reply, ToolCall, ToolResult
 from memeval.records import Hit
@@ -37,6 +38,7 @@ class Recorder:
         trial.scorer = SCORER
         trial.started_at = datetime.now(UTC).isoformat(timespec="seconds")
         self.turn = TurnRow(trial_key=trial.trial_key)
+        self._ledger = Ledger()
         self.result = TrialResult(
             trial, transcript=Transcript(trial_key=trial.trial_key, attempt=trial.attempt)
         )
@@ -121,6 +123,12 @@ class Recorder:
         row.hook_requests, row.hook_tokens = asked.requests, asked.tokens
         row.seconds_hooks = round(asked.seconds, 6)
         row.counts = dict(counts)
+
+    def evidence(self, trace: TurnTrace, user: str, store: Held) -> None:
+        """What the turn is judged from."""
+        place = {"session": self.turn.session, "turn": self.turn.turn}
+        changes = self._ledger.changes(user, store)
+        self.result.transcript.evidence.append(place | turn_evidence(trace, user, changes))
 
     def verdict(self, verdict: Verdict) -> None:
         """What is judged of the turn."""

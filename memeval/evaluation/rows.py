@@ -55,6 +55,7 @@ class TrialRow:
     cell: str = ""
     scenario: str = ""
     family: str = ""
+    split: str = ""  # dev | test, by the family
     tags: tuple[str, ...] = ()
     repeat: int = 0
     seed: int = 0
@@ -104,6 +105,7 @@ class TurnRow:
     turn: int = 0
     intent: str = ""  # what the turn called for; "" where nothing is judged
     decoy: bool = False  # the turn forbids saving
+    strength: str = ""  # how strongly it asks for memory: named | please | ... | mention
     called_intent: str = "none"
     called_tool: str = ""
     passed: bool | None = None
@@ -168,3 +170,4 @@ class Transcript:
     trial_key: str
     attempt: int = 1
     messages: list[dict[str, Any]] = field(default_factory=list)
+    evidence: list[dict[str, Any]] = field(default_factory=list)  # what each turn was judged from

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from memeval.designs.base import Asked, Context, Injection, MemoryDesign
+from memeval.designs.base import Asked, Context, Injection, MemoryDesign, save_tool
 from memeval.errors import (
     HarnessError,
     InfrastructureError,
@@ -39,7 +39,7 @@ from memeval.models.calling import ask
 from memeval.owncode import own_code
 from memeval.records import Record, Scope, SeededIds, StoryClock, topic_id
 from memeval.scenarios.filler import small_talk
-from memeval.scenarios.schema import Given, Scenario, Session, Turn
+from memeval.scenarios.schema import SAVE_TOOL, Given, Scenario, Session, Turn
 
 T = TypeVar("T")
 
@@ -99,8 +99,8 @@ class _Run:
         self.trial, self.model, self.open_store = trial, model, open_store
         self.row = TrialRow(
             trial_key=trial.key, attempt=attempt, cell=trial.cell, scenario=story.scenario,
-            family=story.family, tags=tuple(story.tags), repeat=trial.repeat, seed=trial.seed,
-            order=trial.order, loop_version=LOOP_VERSION,
+            family=story.family, split=story.split, tags=tuple(story.tags), repeat=trial.repeat,
+            seed=trial.seed, order=trial.order, loop_version=LOOP_VERSION,
         )  # fmt: skip
         self.note = Recorder(self.row)
         self.clock = StoryClock(story.sessions[0].at)
@@ -116,6 +116,7 @@ class _Run:
             written = self._own("tools", lambda: list(self.design.tools()))
             self.hooks = frozenset(self.design.hooks())
             self.tools = order_tools(written, self.trial.order, self.trial.seed)
+            self.save_tool = self._own("tools", lambda: save_tool(written))
             self.serves = self._own("serves", self.design.serves)
             self.prompt = self._own("system_prompt", self.design.system_prompt)
             for number, session in enumerate(self.trial.scenario.sessions, 1):
@@ -144,8 +145,7 @@ class _Run:
         self.note.said(number, 0, self.history[0])
         said: list[str] = []
         for turn_number, turn in enumerate(session.turns, 1):
-            self._turn(number, turn_number, turn, said)
-            said.append(turn.user)
+            said.append(self._turn(number, turn_number, turn, said))
         self._hook("after_session", lambda: self.design.after_session(self.ctx))
 
     def _fill(self, session: int, number: int, exchanges: int) -> None:
@@ -156,26 +156,30 @@ class _Run:
                 self.note.said(session, number, message, filler=True)
         self.filled += exchanges
 
-    def _turn(self, session: int, number: int, turn: Turn, said: Sequence[str]) -> None:
-        ctx, trace = self.ctx, TurnTrace(user=turn.user)
+    def _turn(self, session: int, number: int, turn: Turn, said: Sequence[str]) -> str:
+        """One turn; gives the user's words as they were said."""
+        ctx, trace = self.ctx, TurnTrace(user=turn.user.replace(SAVE_TOOL, self.save_tool))
         self._fill(session, number, turn.filler)
         row = self.note.start_turn(session, number)
         row.intent = turn.expect.intent if turn.expect else ""
         row.decoy = bool(turn.expect and WRITES.intersection(turn.expect.forbid))
-        ctx.query, ctx.answer, ctx.calls, ctx.turn, ctx.messages = turn.user, "", (), number, self.history
+        row.strength = turn.strength or ""
+        ctx.query, ctx.answer, ctx.calls, ctx.turn, ctx.messages = trace.user, "", (), number, self.history
         injection = self._hook("before_turn", lambda: self.design.before_turn(ctx))
         if injection is not None:
             trace.injected, trace.injected_hits = injection.text, injection.hits
             self.note.hits(-1, injection.hits)
-        self.history.append(Message(role="user", content=turn.user))
+        self.history.append(Message(role="user", content=trace.user))
         self.note.said(session, number, self.history[-1], injected=trace.injected)
         try:
             trace.reply = self._rounds(trace, injection)
         finally:
             facts = self.trial.scenario.facts
+            self.note.evidence(trace, ctx.scope.user, self.store)
             self.note.verdict(judge(trace, turn.expect, facts, self.store, self.serves, said))
         ctx.answer = trace.reply
         self._hook("after_turn", lambda: self.design.after_turn(ctx))
+        return trace.user
 
     def _rounds(self, trace: TurnTrace, injection: Injection | None) -> str:
         """Ask, run what is called, ask again; the reply that calls nothing ends the turn."""

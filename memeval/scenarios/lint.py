@@ -10,7 +10,7 @@ from itertools import product
 from pathlib import Path
 
 from memeval.scenarios.loader import fact_names
-from memeval.scenarios.schema import Answer, Expect, Fact, Scenario, Turn
+from memeval.scenarios.schema import SAVE_TOOL, Answer, Expect, Fact, Scenario, Turn
 
 SAVES = frozenset({"remember", "note", "update"})
 _COMMON = re.compile(
@@ -70,9 +70,16 @@ def _echo(scenario: Scenario) -> Found:
 
 def _machinery(scenario: Scenario) -> Found:
     for place, _, _, turn in _turns(scenario):
-        match = _MACHINERY.search(turn.user)
+        match = _MACHINERY.search(turn.user.replace(SAVE_TOOL, ""))
         if match:
             yield (*place, "user"), "machinery", f"the user says {match[0]!r}: name no tool and no design"
+
+
+def _strength(scenario: Scenario) -> Found:
+    for place, _, _, turn in _turns(scenario):
+        if (turn.strength == "named") != (SAVE_TOOL in turn.user):
+            message = f"`strength: named` and {SAVE_TOOL} in the user's words belong together"
+            yield (*place, "user"), "named-tool", message
 
 
 def _weak_values(scenario: Scenario) -> Found:
@@ -176,5 +183,5 @@ def _plain(text: str) -> str:
 
 _RULES: Sequence[Callable[[Scenario], Found]] = (
     _echo, _machinery, _weak_values, _unused_facts, _never_planted, _time_order, _overlapping, _decoys,
-    _nothing_expected,
+    _strength, _nothing_expected,
 )  # fmt: skip

@@ -21,9 +21,9 @@ def load_scenarios(
 ) -> list[Scenario]:
     """The scenarios that any pattern names, in the patterns' order, each once.
 
-    A pattern is `tag:NAME`, `family:NAME`, a scenario's id, a glob over ids, or the path of a file or folder
-    (seen from `base`, by default the working folder, then from `root`). `root` is the folder that all but
-    paths are looked up in, by default the stories shipped with memeval.
+    A pattern is `tag:NAME`, `family:NAME`, `split:dev`, a scenario's id, a glob over ids, or the path of a
+    file or folder (seen from `base`, by default the working folder, then from `root`). `root` is the folder
+    that all but paths are looked up in, by default the stories shipped with memeval.
 
     Raises InputError for a file that is not a scenario, two scenarios under one id, a pattern without match.
     """
@@ -98,7 +98,7 @@ def schema_json() -> str:
 
 def _path(pattern: str, base: Path, root: Path) -> Path | None:
     """The file or folder a pattern names, or None where it names none and does not look like a path."""
-    if pattern.startswith(("tag:", "family:")):
+    if pattern.startswith(("tag:", "family:", "split:")):
         return None
     path = Path(pattern).expanduser()
     is_file = path.suffix in (".yaml", ".yml")
@@ -119,8 +119,9 @@ def _files(path: Path) -> list[Path]:
 
 def _select(pattern: str, library: Sequence[Scenario]) -> list[Scenario]:
     kind, _, name = pattern.partition(":") if ":" in pattern else ("id", "", pattern)
-    names: dict[str, Callable[[Scenario], list[str]]] = {
+    names: dict[str, Callable[[Scenario], Sequence[str]]] = {
         "tag": lambda s: s.tags,
+        "split": lambda s: [s.split],
         "family": lambda s: [s.family],
         "id": lambda s: [s.scenario],
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,6 +16,11 @@ from memeval.yamlfile import Lines, locate
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$", max_length=80)]
 Text = Annotated[str, Field(min_length=1, max_length=20_000)]
 Stage = Literal["called", "arguments", "stored", "retrieved", "answered"]
+Strength = Literal["named", "please", "dont_forget", "save_it", "preference", "mention"]
+Split = Literal["dev", "test"]
+
+SAVE_TOOL = "{save_tool}"
+"""Stands in a user's words for the name of the design's own saving tool."""
 
 
 _SHOWN = {"at", "user", "channel", "given", "options", "final_score"}
@@ -37,6 +43,8 @@ class Fact(_Strict):
     """The forms its value may take in an answer or a record; any one of them counts."""
     key: str = ""
     """Its topic key, for designs that keep keys: `user.language_preference`."""
+    guessable: bool = False
+    """A model may know the value without any memory, so that naming it proves nothing: Canberra."""
 
 
 class Answer(_Strict):
@@ -80,6 +88,13 @@ class Turn(_Strict):
     """One message of the user and what it should lead to."""
 
     user: Text
+    """What the user says. `{save_tool}` stands for the name of the design's own saving tool; a design without
+    one is not run on the story."""
+    paraphrases: list[Text] = []
+    """The same said in other words, for sweeps that ask how much the wording matters."""
+    strength: Strength | None = None
+    """How strongly the turn asks for memory: the rung of the ask-strength ladder, from `named` (the saving
+    tool is named) down to `mention` (the fact is only mentioned)."""
     expect: Expect | None = None
     """Nothing is judged where this is left out."""
     filler: Annotated[int, Field(ge=0, le=500)] = 0
@@ -130,6 +145,16 @@ class Scenario(_Strict):
 
     _source: Path | None = PrivateAttr(default=None)
     _lines: Lines = PrivateAttr(default_factory=dict)
+
+    @property
+    def split(self) -> Split:
+        """`dev` or `test`, by a hash of the family: rules and prompts may be tuned on `dev` alone."""
+        return "test" if hashlib.sha256(self.family.encode()).digest()[0] % 2 else "dev"
+
+    @property
+    def needs_save_tool(self) -> bool:
+        """Whether the user names the design's saving tool."""
+        return any(SAVE_TOOL in turn.user for session in self.sessions for turn in session.turns)
 
     @property
     def source(self) -> Path | None:
