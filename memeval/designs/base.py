@@ -12,7 +12,7 @@ from memeval.errors import InputError
 from memeval.memory.base import MemoryStore
 from memeval.messages import Intent, Message, Reply, Tool, ToolCall, ToolResult, Usage
 from memeval.models.base import ChatModel, Options
-from memeval.records import Clock, Hit, Ids, Scope
+from memeval.records import Clock, Hit, Ids, Kind, Scope
 
 HOOKS = ("before_turn", "on_result", "compact", "after_turn", "after_session")
 """The methods of a design that the trial calls on its way."""
@@ -102,6 +102,8 @@ class MemoryDesign:
     origin: ClassVar[str] = ""
     defaults: ClassVar[Mapping[str, Any]] = {}
     choices: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
+    remembers: ClassVar[Kind] = "note"
+    """The kind under which it looks for a fact that a story gives."""
 
     def __init__(self, **settings: Any) -> None:
         self.settings: dict[str, Any] = {**self.defaults, **settings}
@@ -138,6 +140,10 @@ class MemoryDesign:
     def serves(self) -> frozenset[Intent]:
         """Every intent some tool of this design could serve; a stage without a tool for it is null."""
         return frozenset(intent for tool in self.tools() for intent in served(tool))
+
+    def keeps_topics(self) -> bool:
+        """Whether some tool of this design takes a topic's key."""
+        return any("topic" in tool.parameters.get("properties", {}) for tool in self.tools())
 
     def embedder(self, offered: str) -> str:
         """The embedder this design remembers with, given the sweep's. Raises InputError to refuse it."""

@@ -31,7 +31,7 @@ from memeval.memory.chunking import passages
 from memeval.memory.ranking import Ranker
 from memeval.memory.scored import QualityWeighted
 from memeval.messages import Tool, ToolResult
-from memeval.records import Hit, Record, Scalar, Where
+from memeval.records import Hit, Kind, Record, Scalar, Where
 
 # Word for word. As it stands it cannot be formatted: `{output[:2000]}` asks a text for its item "[:2000]", so
 # the output is cut before and the cut taken out of the prompt (A2).
@@ -136,6 +136,7 @@ class HarnessRuns(MemoryDesign):
     name = "harness_runs"
     title = "sessions compressed, injected by worth"
     origin = "seed 004"
+    remembers: ClassVar[Kind] = "observation"
     defaults: ClassVar[Mapping[str, Any]] = {
         "write_path": "auto_run",
         "read_path": "inject",

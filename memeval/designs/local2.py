@@ -17,7 +17,7 @@ from memeval.designs.base import Context, MemoryDesign
 from memeval.errors import InputError
 from memeval.memory.ranking import SimilarityFloor
 from memeval.messages import Intent, Tool, ToolResult
-from memeval.records import Hit, Scalar, Where
+from memeval.records import Hit, Kind, Scalar, Where
 
 PREFIXES = ("user.", "project.", "constraint.")
 FOUND = "[Memory: {topic}]\n{content}"
@@ -93,6 +93,7 @@ def show_episodes(hits: Sequence[Hit], ctx: Context) -> str:
 class _Local2(MemoryDesign):
     """What both designs share: the prompt, the settings, and the ingest of every turn."""
 
+    remembers: ClassVar[Kind] = "episodic"
     defaults: ClassVar[Mapping[str, Any]] = {
         "write_path": "auto_turn",
         "topic_prefix": "enforce",

@@ -116,6 +116,7 @@ def change(
         "text": content,
         "updated_at": now,
         "fields": {"content": content, **(fields or {})},
+        "origin": "tool",  # whose words they now are
     }
     if tags is not None:
         changes["tags"] = clean_tags(tags)

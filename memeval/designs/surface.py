@@ -81,6 +81,7 @@ class Surfaced(MemoryDesign):
         self.inner = inner
         self.surface = surface
         self.name, self.title = inner.name, inner.title  # type: ignore[misc]  # as the design it stands for
+        self.remembers = inner.remembers  # type: ignore[misc]
         written = list(inner.tools())
         parts = split(written) if surface.shape == "split" else written
         self._names = {tool.name: tool.name for tool in parts}
@@ -125,6 +126,9 @@ class Surfaced(MemoryDesign):
 
     def hooks(self) -> tuple[str, ...]:
         return self.inner.hooks()
+
+    def keeps_topics(self) -> bool:
+        return self.inner.keeps_topics()
 
     def embedder(self, offered: str) -> str:
         return self.inner.embedder(offered)

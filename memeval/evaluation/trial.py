@@ -86,11 +86,11 @@ def run_trial(
 
     `open_store(user)` gives the fresh store of one of the story's users, the same one when asked again.
     """
-    return _Run(trial, model, open_store, attempt).run()
+    return TrialRun(trial, model, open_store, attempt).run()
 
 
-class _Run:
-    """One trial under way."""
+class TrialRun:
+    """One trial under way. A replay tells it again with one step changed (`evaluation/replay.py`)."""
 
     def __init__(
         self, trial: Trial, model: ChatModel, open_store: Callable[[str], MemoryStore], attempt: int
@@ -165,7 +165,7 @@ class _Run:
         row.decoy = bool(turn.expect and WRITES.intersection(turn.expect.forbid))
         row.strength = turn.strength or ""
         ctx.query, ctx.answer, ctx.calls, ctx.turn, ctx.messages = trace.user, "", (), number, self.history
-        injection = self._hook("before_turn", lambda: self.design.before_turn(ctx))
+        injection = self._injection()
         if injection is not None:
             trace.injected, trace.injected_hits = injection.text, injection.hits
             self.note.hits(-1, injection.hits)
@@ -180,6 +180,10 @@ class _Run:
         ctx.answer = trace.reply
         self._hook("after_turn", lambda: self.design.after_turn(ctx))
         return trace.user
+
+    def _injection(self) -> Injection | None:
+        """What the design puts before the model for this turn."""
+        return self._hook("before_turn", lambda: self.design.before_turn(self.ctx))
 
     def _rounds(self, trace: TurnTrace, injection: Injection | None) -> str:
         """Ask, run what is called, ask again; the reply that calls nothing ends the turn."""
@@ -311,9 +315,10 @@ class _Run:
     def _record(self, given: Given) -> Record:
         now = self.clock()
         fields = {"content": given.text} | ({"topic": given.key} if given.key else {})
+        topic = bool(given.key) and given.kind is None and self.design.keeps_topics()
         return Record(
-            id=topic_id(given.key) if given.key else self.ids("given"),
-            kind="topic" if given.key else given.kind,
+            id=topic_id(given.key) if topic else self.ids("given"),
+            kind="topic" if topic else given.kind or self.design.remembers,
             text=given.text, origin="given", created_at=now, updated_at=now,
             tags=tuple(given.tags), fields=fields | given.fields, final_score=given.final_score,
             critic=given.critic, rating=given.rating, by_passage=True,

@@ -105,9 +105,10 @@ class Given(_Strict):
     """A record that is in the store when a session starts."""
 
     text: Text
-    kind: Kind = "note"
+    kind: Kind | None = None
+    """Left out, it is a kind that the design looks for, so that every design can find what the story gives."""
     key: str = ""
-    """Makes it a topic under this key."""
+    """Its topic key; a topic under this key for designs that keep topics."""
     tags: list[str] = []
     fields: dict[str, str | int | float | bool] = {}
     """What is kept beside the text, such as the title of an observation."""

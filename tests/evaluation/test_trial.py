@@ -12,6 +12,7 @@ from memeval.designs.local2 import Local2Single
 from memeval.errors import HarnessError, InfrastructureError, ModelFailureError
 from memeval.evaluation.trial import OUTPUT_CAP, order_tools
 from memeval.messages import Message, Reply, Tool, ToolCall, ToolResult, Usage
+from memeval.scenarios.schema import Given
 
 TALE = story([REMEMBER])
 
@@ -184,3 +185,26 @@ def test_the_model_gets_the_errors_text() -> None:
 
     done = run(TALE, script)
     assert done.transcript.messages[3]["content"].startswith("Error: there is no tool")
+
+
+@pytest.mark.parametrize(
+    ("design", "kind"),
+    [("local2_dual", "topic"), ("local2_search", "episodic"), ("oxydra_notes", "note"),
+     ("harness_runs", "observation"), ("synthorg_context", "note")],
+)  # fmt: skip
+def test_what_a_story_gives_lies_where_the_design_looks(design: str, kind: str) -> None:
+    tale = story([ASK])
+    given = Given(text="The user's preferred language is Elixir.", key="user.language")
+    session = tale.sessions[0].model_copy(update={"given": [given]})
+    result = run(tale.model_copy(update={"sessions": [session]}), lambda m, t: "Elixir.", design)
+    (kept,) = result.transcript.evidence[0]["changed"].values()
+    assert (kept["kind"], kept["origin"]) == (kind, "given")
+
+
+def test_a_kind_that_a_story_names_is_kept() -> None:
+    tale = story([ASK])
+    given = Given(text="Elixir, says the log.", kind="message")
+    session = tale.sessions[0].model_copy(update={"given": [given]})
+    result = run(tale.model_copy(update={"sessions": [session]}), lambda m, t: "Elixir.", "local2_dual")
+    (kept,) = result.transcript.evidence[0]["changed"].values()
+    assert kept["kind"] == "message"

@@ -1,9 +1,11 @@
 """The stories that come with memeval."""
 
 from collections import Counter
+from typing import get_args
 
 from memeval.scenarios.lint import SAVES, lint
 from memeval.scenarios.loader import load_scenarios
+from memeval.scenarios.schema import Scenario, Strength
 from memeval.shipped import shipped
 
 STORIES = {story.scenario: story for story in load_scenarios()}
@@ -46,16 +48,41 @@ def test_s6_is_as_its_author_wrote_it_once_in_one_session_and_once_in_two() -> N
     assert [turn.expect for turn in one.sessions[0].turns] == [told, asked]
 
 
-def test_twins_share_a_family_and_all_others_stand_alone() -> None:
-    sizes = Counter(story.family for story in STORIES.values())
-    twins = {family for family, size in sizes.items() if size > 1}
-    assert {"s5", "s6"} <= twins
-    assert all(sizes[family] == 2 for family in twins)
-    assert sum(size for family, size in sizes.items() if family not in twins) >= 24
+def test_every_folder_holds_what_people_ask_of_a_memory() -> None:
+    sizes = Counter(story.source.parent.name for story in STORIES.values() if story.source)
+    least = {"acceptance": 20, "remember": 16 + 144 + 24, "recall": 15, "maintain": 15, "restraint": 15,
+             "safety": 15, "multi": 15, "compaction": 8}  # fmt: skip
+    assert {folder: sizes[folder] for folder in least if sizes[folder] < least[folder]} == {}
+
+
+def test_the_ladder_has_six_rungs_for_every_fact_and_the_same_question() -> None:
+    ladder = load_scenarios(["tag:ladder"])
+    families: dict[str, list[Scenario]] = {}
+    for story in ladder:
+        families.setdefault(story.family, []).append(story)
+    assert len(families) >= 24
+    for rungs in families.values():
+        asked = [turn.strength for story in rungs for s in story.sessions for turn in s.turns if turn.strength]
+        assert sorted(asked) == sorted(get_args(Strength))
+        questions = {story.sessions[-1].turns[-1].user for story in rungs}
+        facts = {str(story.facts) for story in rungs}
+        assert (len(questions), len(facts)) == (1, 1)
+
+
+def test_no_two_requests_of_the_ladder_open_alike() -> None:
+    asked = [t.user for story in load_scenarios(["tag:ladder"]) for s in story.sessions for t in s.turns
+             if t.strength]  # fmt: skip
+    openings = Counter(" ".join(text.lower().split()[:4]) for text in asked)
+    assert openings.most_common(1)[0][1] <= 2
+
+
+def test_both_halves_of_the_corpus_are_of_a_size() -> None:
+    families = {story.family: story.split for story in STORIES.values()}
+    assert 0.4 < Counter(families.values())["test"] / len(families) < 0.6
 
 
 def test_sixteen_requests_are_saved_and_asked_for_in_a_new_session() -> None:
-    stories = load_scenarios(["remember"])
+    stories = load_scenarios(["remember/please_remember.yaml"])
     kinds = Counter(tag for story in stories for tag in story.tags if tag != "remember")
     assert kinds.total() == len(stories) == 16
     assert set(kinds) == {"preference", "rule", "date", "name", "number", "project-fact"}
@@ -83,7 +110,7 @@ def test_eight_decoys_forbid_every_save() -> None:
 
 
 def test_openings_of_the_requests_differ() -> None:
-    openings = [tuple(s.sessions[0].turns[0].user.split()[:3]) for s in load_scenarios(["remember"])]
+    openings = [tuple(s.sessions[0].turns[0].user.split()[:3]) for s in load_scenarios(["remember/please_remember.yaml"])]
     assert len(set(openings)) == len(openings)
 
 
