@@ -49,7 +49,7 @@ def test_the_surfaces_are_valid() -> None:
     _, text = blocks("yaml")
     sweep = {
         "sweep": "s",
-        "scenarios": ["family:s6"],
+        "scenarios": ["s6-preferred-language", "s6-new-session"],
         "models": ["scripted:x"],
         **YAML(typ="safe").load(text),
     }

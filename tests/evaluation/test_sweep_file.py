@@ -14,7 +14,7 @@ from memeval.models.base import Options
 from memeval.shipped import shipped
 
 GOOD = """sweep: mine
-scenarios: ["family:s6"]
+scenarios: ["s6-preferred-language", "s6-new-session"]
 designs: [local2_dual, {local2_single: {write_path: tool}}]
 models: [bundled:router]
 """
@@ -64,7 +64,7 @@ def test_a_missing_key_is_named(tmp_path: Path) -> None:
     ("old", "new", "said"),
     [
         ("local2_dual", "local2_duel", "did you mean 'local2_dual'"),
-        ("family:s6", "family:s7", "s6"),
+        ("s6-new-session", "family:s7", "s6"),
         ("write_path: tool", "write_path: tools", "auto_turn, tool, off"),
     ],
 )
