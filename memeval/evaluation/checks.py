@@ -5,8 +5,9 @@ The chain of a turn that writes is `called -> arguments -> stored -> answered`, 
 design serves the intent, or the answer still stands in the conversation (a recall asked in the session
 that planted the fact is a control). A stage after a broken one is null too: it was never put to the test.
 
-`passed` needs every `answer`, `store` and `forbid` expectation and every required stage. A required stage
-and a store expectation about the model's own writes do not count where the design has no tool for it.
+`passed` needs every `answer`, `store`, `calls` and `forbid` expectation and every required stage. A required
+stage, `calls` and a store expectation about the model's own writes do not count where the design has no tool
+for it.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from memeval.evaluation import language
+from memeval.evaluation.matcher import calls_match
 from memeval.messages import READS, WRITES, Intent, ToolResult
 from memeval.records import Hit, Record, Where
 from memeval.scenarios.schema import Answer, Expect, Fact, Store
 
-SCORER = "2"
+SCORER = "3"
 """Version of these rules; a row judged by an older one can be judged again without a model."""
 
 _ACCEPTS: Mapping[Intent, frozenset[Intent]] = {
@@ -112,6 +114,8 @@ def judge(
     accepted = _ACCEPTS[expect.intent]
     matching = [call for call in turn.calls if accepted.intersection(call.intents)]
     forbidden = [call for call in turn.calls if set(expect.forbid).intersection(call.intents)]
+    made = [call.intents for call in turn.calls if call.intents]
+    fits = _calls_fit(expect, serves, made)
     reads, writes = bool(accepted & READS), bool(accepted & WRITES)
 
     called = _called(expect, accepted, serves, matching, forbidden, wanted, reads, said_before)
@@ -129,7 +133,7 @@ def judge(
     stages = Verdict(called, arguments, stored, retrieved, answered)
     required = all(_required_holds(stage, stages) for stage in expect.required)
     kept = _store_holds(expect.store, facts, store, serves)
-    passed = answer is not False and kept and required and not forbidden
+    passed = answer is not False and kept and required and fits and not forbidden
     return stages._replace(passed=passed, phantom_save=phantom)
 
 
@@ -144,6 +148,13 @@ def _called(
     if reads and "called" not in expect.required and _control(wanted, said_before):
         return None
     return bool(matching)
+
+
+def _calls_fit(expect: Expect, serves: frozenset[Intent], made: Sequence[tuple[Intent, ...]]) -> bool:
+    """Whether the calls are those the story expects; true where the design has no tools for them."""
+    if expect.calls is None or not serves.issuperset(expect.calls.intents):
+        return True
+    return calls_match(made, expect.calls.intents, extra=expect.calls.extra, ordered=expect.calls.ordered)
 
 
 def _control(wanted: Sequence[Fact], said_before: Sequence[str]) -> bool:
@@ -176,11 +187,13 @@ def _answer(turn: TurnTrace, expected: Answer, facts: Mapping[str, Fact]) -> boo
     confirmed = all(
         not language.refuses(reply)
         and not echo
-        and (language.names(reply, facts[name].values) or language.claims_save(reply))
+        and (language.states(reply, facts[name].values) or language.claims_save(reply))
         for name in expected.confirms
     )
-    stated = all(not echo and language.names(reply, facts[name].values) for name in expected.states)
-    avoided = not any(language.names(reply, facts[name].values) for name in expected.avoids)
+    stated = all(not echo and language.states(reply, facts[name].values) for name in expected.states)
+    # where nothing is to be known the value may not even be named; elsewhere a stale one may be told as past
+    given = language.names if expected.admits_unknown else language.states
+    avoided = not any(given(reply, facts[name].values) for name in expected.avoids)
     return (
         confirmed and stated and avoided and (not expected.admits_unknown or language.admits_unknown(reply))
     )

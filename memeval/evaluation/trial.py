@@ -62,6 +62,10 @@ class Trial:
     calling: CallingMode
     options: Options
     order: str = "as_written"
+    names: str = "as_written"
+    """This and the next two say how `scenario` and `design` were perturbed, for the record."""
+    request: str = "as_written"
+    distractors: str = "none"
     repeat: int = 0
     seed: int = 0
     read_only: bool = False
@@ -100,7 +104,8 @@ class TrialRun:
         self.row = TrialRow(
             trial_key=trial.key, attempt=attempt, cell=trial.cell, scenario=story.scenario,
             family=story.family, split=story.split, tags=tuple(story.tags), repeat=trial.repeat,
-            seed=trial.seed, order=trial.order, loop_version=LOOP_VERSION,
+            seed=trial.seed, order=trial.order, perturbed_names=trial.names, request=trial.request,
+            distractors=trial.distractors, loop_version=LOOP_VERSION,
         )  # fmt: skip
         self.note = Recorder(self.row)
         self.clock = StoryClock(story.sessions[0].at)
@@ -164,6 +169,8 @@ class TrialRun:
         row.intent = turn.expect.intent if turn.expect else ""
         row.decoy = bool(turn.expect and WRITES.intersection(turn.expect.forbid))
         row.strength = turn.strength or ""
+        row.perturbed_names, row.request = self.row.perturbed_names, self.row.request
+        row.distractors = self.row.distractors
         ctx.query, ctx.answer, ctx.calls, ctx.turn, ctx.messages = trace.user, "", (), number, self.history
         injection = self._injection()
         if injection is not None:
@@ -251,6 +258,7 @@ class TrialRun:
         tool, coerced = find_tool(call.name, self.tools)
         intents: tuple[Intent, ...] = ()
         values: Mapping[str, Any] = {}
+        intent = ""
         if tool is None:
             status, result = "unknown_tool", _error(unknown_tool(call.name, self.tools))
         else:
@@ -262,10 +270,11 @@ class TrialRun:
                 status, result = "bad_arguments", _error(arguments.error)
             else:
                 status, result = self._execute(tool, values, call)
+                intent = "none"  # a tool that has nothing to do with memory
+            intent = intents[0] if intents else intent
         result = replace(result, text=_capped(result.text))
         made = CallTrace(name=call.name, arguments=values, intents=intents, result=result, status=status)
         trace.calls.append(made)
-        intent = intents[0] if intents else ""
         self.note.call(call, intent, status, coerced, result, time.perf_counter() - started)
         self.ctx.calls = [*self.ctx.calls, call]
         return result
@@ -310,15 +319,16 @@ class TrialRun:
         tool, _ = find_tool(call.name, self.tools)
         raw = call.arguments if isinstance(call.arguments, Mapping) else {}
         intents = self._intents(tool, raw) if tool else ()
-        self.note.leak(call, intents[0] if intents else "")
+        self.note.leak(call, intents[0] if intents else "none" if tool else "")
 
     def _record(self, given: Given) -> Record:
         now = self.clock()
         fields = {"content": given.text} | ({"topic": given.key} if given.key else {})
-        topic = bool(given.key) and given.kind is None and self.design.keeps_topics()
+        kind = given.kind or ("topic" if given.key and self.design.keeps_topics() else self.design.remembers)
+        topic = bool(given.key) and kind == "topic"
         return Record(
             id=topic_id(given.key) if topic else self.ids("given"),
-            kind="topic" if topic else given.kind or self.design.remembers,
+            kind=kind,
             text=given.text, origin="given", created_at=now, updated_at=now,
             tags=tuple(given.tags), fields=fields | given.fields, final_score=given.final_score,
             critic=given.critic, rating=given.rating, by_passage=True,

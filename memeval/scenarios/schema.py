@@ -51,11 +51,11 @@ class Answer(_Strict):
     """What the reply must do. Names of facts, except for the last."""
 
     confirms: list[Name] = []
-    """The value is named or saving is claimed, and nothing is refused."""
+    """The value is given or saving is claimed, and nothing is refused."""
     states: list[Name] = []
-    """The value is named."""
+    """The value is given as the answer: not denied, not asked back, not told as what was before."""
     avoids: list[Name] = []
-    """The value is not named."""
+    """The value is not given as the answer; with `admits_unknown` it is not named at all."""
     admits_unknown: bool = False
     """The reply says that it does not know."""
 
@@ -69,6 +69,17 @@ class Store(_Strict):
     """Whose writes count; null counts all."""
 
 
+class Calls(_Strict):
+    """Which calls a turn must make, by intent. An empty list: no call of a memory tool at all."""
+
+    intents: list[Intent] = []
+    """Each needs a call of its own."""
+    extra: bool = True
+    """Whether further calls may be made."""
+    ordered: bool = False
+    """Whether they must come in this order: look it up, then change it."""
+
+
 class Expect(_Strict):
     """What should happen in a turn, whatever the design."""
 
@@ -80,6 +91,8 @@ class Expect(_Strict):
     """Stages without which the story has not passed."""
     forbid: list[Intent] = []
     """Intents no executed call of this turn may serve: a decoy must not be saved."""
+    calls: Calls | None = None
+    """The calls to be made where the intent alone does not say it; left out, nothing is asked of them."""
     answer: Answer = Answer()
     store: Store | None = None
 

@@ -15,8 +15,10 @@ def turn(user: str, **expect: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("reply", "passed"), [("It is Elixir.", True), ("It was Erlang, now Elixir.", False), ("Hm.", False)]
-)
+    ("reply", "passed"),
+    [("It is Elixir.", True), ("It was Erlang, now Elixir.", True), ("It is Elixir or Erlang.", False),
+     ("Hm.", False)],
+)  # fmt: skip
 def test_an_avoided_value_must_not_be_named(reply: str, passed: bool) -> None:
     asked = turn("Which?", intent="recall", answer={"states": ["language"], "avoids": ["old"]})
     assert run(story([asked], facts=FACTS), [reply]).trial.passed is passed
@@ -73,3 +75,36 @@ def test_a_turn_without_expectation_has_no_verdict_but_a_phantom_is_seen() -> No
     done = run(story([{"user": "Elixir is nice."}]), ["I'll remember that."])
     row = done.turns[0]
     assert (row.intent, row.called, row.passed, row.phantom_save) == ("", None, None, True)
+
+
+def test_a_denied_value_is_no_answer() -> None:
+    asked = turn("Which?", intent="recall", answer={"states": ["language"]})
+    reply = "I don't have any information about Elixir."
+    assert run(story([asked]), [reply]).trial.passed is False
+
+
+def test_where_nothing_is_to_be_known_the_value_is_not_even_named() -> None:
+    asked = turn("Which?", intent="recall", answer={"admits_unknown": True, "avoids": ["language"]})
+    assert run(story([asked]), ["I don't know which language you prefer."]).trial.passed is True
+    assert run(story([asked]), ["I don't know whether it is Elixir."]).trial.passed is False
+
+
+@pytest.mark.parametrize(
+    ("calls", "script", "passed"),
+    [
+        ({"intents": ["recall", "update"], "ordered": True}, [RECALL, SAVE, "Done."], True),
+        ({"intents": ["recall", "update"], "ordered": True}, [SAVE, RECALL, "Done."], False),
+        ({"intents": []}, ["Done."], True),
+        ({"intents": []}, [RECALL, "Done."], False),
+        ({"intents": ["update"], "extra": False}, [RECALL, SAVE, "Done."], False),
+        (None, [RECALL, SAVE, RECALL, "Done."], True),
+    ],
+)
+def test_calls_a_story_expects_by_intent(calls: Any, script: list[Any], passed: bool) -> None:
+    asked = turn("My language is now Elixir.", intent="update", calls=calls)
+    assert run(story([asked]), script).trial.passed is passed
+
+
+def test_calls_do_not_count_where_no_tool_serves_them() -> None:
+    asked = turn("My language is now Elixir.", intent="update", calls={"intents": ["update"]})
+    assert run(story([asked]), ["Fine."], design="none").trial.passed is True
