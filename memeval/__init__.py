@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from memeval import designs, embedding
     from memeval.designs import MemoryDesign
     from memeval.errors import HarnessError, InfrastructureError, InputError, MemevalError
+    from memeval.evaluation.rescore import rescore
     from memeval.evaluation.results import Run, load
     from memeval.evaluation.runner import run
     from memeval.reporting.report import report
@@ -37,6 +38,7 @@ _HOMES = {
     "load": "memeval.evaluation.results",
     "load_scenarios": "memeval.scenarios.loader",
     "report": "memeval.reporting.report",
+    "rescore": "memeval.evaluation.rescore",
     "run": "memeval.evaluation.runner",
     "run_retrieval": "memeval.retrieval.sweep",
 }
@@ -53,6 +55,7 @@ __all__ = [
     "load",
     "load_scenarios",
     "report",
+    "rescore",
     "run",
     "run_retrieval",
 ]

@@ -20,6 +20,8 @@ COMMANDS = {
     "retrieval": "Measure retrieval quality by embedder and prefix.",
     "report": "Make offline HTML reports of a run.",
     "show": "Show a run's tables, or one trial as a person reads it.",
+    "rescore": "Judge again what a run kept, without a model, and say what moved.",
+    "blame": "Say which stage broke the stories that failed.",
     "prompt": "Show the prompt as the model sees it, and what is wrong with it.",
     "doctor": "Say what is here, what is missing, and what mends it.",
     "scenarios": "List and check stories.",

@@ -185,8 +185,48 @@ def _dry_run(sweep: str, folder: Path, host: str | None, as_json: bool) -> None:
     _print_unsupported(data["unsupported"])
     tools = orders[0] if len(orders) == 1 else "each cell as its column says"
     click.echo(f"Order: {data['order']}; tools: {tools}.")
+    for perturbed in data["perturbed"]:
+        _print_perturbed(perturbed)
     click.echo(f"Estimate: {data['estimate']}.")
     click.echo(f"Results would go to {folder}; nothing was run, nothing was written.")
+
+
+def _print_perturbed(perturbed: Mapping[str, Any]) -> None:
+    """Which levels of the accidents each repeat draws, and whether they are even."""
+    accidents, repeats, even = perturbed["accidents"], perturbed["repeats"], perturbed["even_in"]
+    rows = [[draw["repeat"], *(draw[name] for name in accidents)] for draw in repeats]
+    click.echo("Perturbed by repeat, alike for every design, model and calling mode:\n")
+    table([">repeat", *accidents], rows)
+    click.echo()
+    if len(repeats) % even:
+        click.echo(f"In {len(repeats)} repeats not all levels meet equally often; in {even} they would.")
+    if perturbed["no_paraphrases"]:
+        click.echo(
+            f"{perturbed['no_paraphrases']} of {perturbed['stories']} stories have no paraphrases; their "
+            "request stays as written."
+        )
+
+
+def _perturbed(plan: Plan) -> list[dict[str, Any]]:
+    """The draws of each set of accidents that the cells of a plan are perturbed by."""
+    from memeval.evaluation.perturb import EVEN, can_be_reworded, drawn
+
+    found = []
+    for accidents in dict.fromkeys(cell.spec.accidents for cell in plan.cells if cell.spec.accidents):
+        cells = [cell for cell in plan.cells if cell.spec.accidents == accidents]
+        stories = {story.scenario: story for cell in cells for story in cell.planned.scenarios}
+        fixed = sum(not can_be_reworded(story) for story in stories.values())
+        repeats = range(max(cell.planned.repeats for cell in cells))
+        found.append(
+            {
+                "accidents": list(accidents),
+                "repeats": [{"repeat": n} | drawn(accidents, plan.sweep.seed, n) for n in repeats],
+                "even_in": EVEN[len(accidents)],
+                "stories": len(stories),
+                "no_paraphrases": fixed if "request" in accidents else 0,
+            }
+        )
+    return found
 
 
 def forecast(plan: Plan, folder: Path) -> dict[str, Any]:
@@ -219,6 +259,7 @@ def forecast(plan: Plan, folder: Path) -> dict[str, Any]:
         "to_run": left,
         "order": "models one after the other; within them repeats, cells in random order, scenarios",
         "tool_order": sorted({cell.row.tool_order for cell in plan.cells}),
+        "perturbed": _perturbed(plan),
         "estimated_seconds": None if unknown else round(seconds, 1),
         "estimate": _estimate(left, seconds, unknown),
     }

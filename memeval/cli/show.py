@@ -26,8 +26,17 @@ Trial = dict[str, Any]
 @click.argument("trial", required=False)
 @click.option("--designs", is_flag=True, help="Every design side by side: rates and costs.")
 @click.option("--exercised", is_flag=True, help="Every tool and hook: how often it ran.")
+@click.option(
+    "--html",
+    "page",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write the trial as an offline page.",
+)
 @json_option
-def command(run: Path, trial: str | None, designs: bool, exercised: bool, as_json: bool) -> None:
+def command(
+    run: Path, trial: str | None, designs: bool, exercised: bool, page: Path | None, as_json: bool
+) -> None:
     """Show a run's tables, or one trial as a person reads it.
 
     RUN is the folder of a run. TRIAL is the start of a trial's key, or SCENARIO[:REPEAT[:DESIGN]], such as
@@ -35,6 +44,8 @@ def command(run: Path, trial: str | None, designs: bool, exercised: bool, as_jso
     """
     if trial is not None and (designs or exercised):
         raise InputError(f"--designs and --exercised are of a whole run; leave {trial!r} out")
+    if page is not None and trial is None:
+        raise InputError("--html is of one trial; name it, such as s6:0:local2_dual")
     if _is_retrieval(run):
         if designs or exercised:
             raise InputError(f"{run} is a retrieval run, which has no designs")
@@ -74,12 +85,20 @@ def command(run: Path, trial: str | None, designs: bool, exercised: bool, as_jso
         raise InputError(
             f"{len(fitting)} trials fit {trial!r}; give more of a key, or scenario:repeat:design"
         )
-    from memeval.cli import _trial
+    from memeval.reporting.one_trial import whole
 
-    data = _trial.whole(loaded, fitting[0])
+    data = whole(loaded, fitting[0])
+    if page is not None:
+        from memeval.reporting.trial_page import trial_page
+
+        trial_page(data, page)
     if as_json:
         emit(data)
+    elif page is not None:
+        click.echo(f"Page: {page}")
     else:
+        from memeval.cli import _trial
+
         _trial.draw(data)
 
 

@@ -96,7 +96,7 @@ def _planned(
             tools, serves = list(design.tools()), design.serves()
         key = digest(
             spec.design.fingerprint(), spec.model, model.digest, spec.calling, embedder.fingerprint,
-            sweep.store, options.as_dict(), LOOP_VERSION, spec.order, sweep.read_only,
+            sweep.store, options.as_dict(), LOOP_VERSION, spec.order, sweep.read_only, *spec.marks,
         )  # fmt: skip
         row = CellRow(
             cell=key, design=spec.design.design.name, variant=spec.design.variant,
@@ -109,7 +109,7 @@ def _planned(
             embedder_fingerprint=embedder.fingerprint, store=sweep.store,
             options=json.dumps(options.as_dict(), sort_keys=True), tool_order=spec.order,
             hooks=design.hooks(), shape=spec.design.surface.shape, names=spec.design.surface.names,
-            words=spec.design.surface.words,
+            words=spec.design.surface.words, perturb=spec.accidents,
         )  # fmt: skip
         untold = [] if save_tool(tools) else [s for s in planned.scenarios if s.needs_save_tool]
         if untold:

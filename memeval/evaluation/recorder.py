@@ -135,8 +135,6 @@ class Recorder:
         for name in Verdict._fields:
             setattr(self.turn, name, getattr(verdict, name))
         self.turn.leaked_call = bool(self.turn.leaked_call)
-        if verdict.broken_at and not self.trial.broken_at:
-            self.trial.broken_at = f"s{self.turn.session}t{self.turn.turn} {verdict.broken_at}"
 
     def finish(self, seconds: float) -> TrialResult:
         """Sum the turns up. A trial that stopped early has failed; an invalid one has no verdict."""
@@ -146,15 +144,11 @@ class Recorder:
         row.seconds_harness = round(seconds - row.seconds_model - row.seconds_hooks, 6)
         row.seconds_model = round(row.seconds_model, 6)
         if row.outcome == "invalid":
-            row.broken_at = ""
             return self.result
-        for stage in (*STAGES, "passed", "phantom_save", "leaked_call"):
-            seen = [value for turn in turns if (value := getattr(turn, stage)) is not None]
-            fold = any if stage in ("phantom_save", "leaked_call") else all
-            setattr(row, stage, fold(seen) if seen else None)
+        leaked = [turn.leaked_call for turn in turns if turn.leaked_call is not None]
+        row.leaked_call = any(leaked) if leaked else None
         row.leaked_intent = next((turn.leaked_intent for turn in turns if turn.leaked_intent), "")
-        if row.outcome == "model_failure":
-            row.passed = False
+        fold(row, turns)
         return self.result
 
     def _call_row(self, made: ToolCall, intent: str, status: str, **more: Any) -> None:
@@ -165,6 +159,18 @@ class Recorder:
                 name=made.name, arguments=made.arguments, intent=intent, status=status, **more,
             )
         )  # fmt: skip
+
+
+def fold(trial: TrialRow, turns: Sequence[TurnRow]) -> None:
+    """Put the verdicts of its turns together as those of a trial; one whose model failed has not passed."""
+    for column in (*STAGES, "passed", "phantom_save"):
+        seen = [value for turn in turns if (value := getattr(turn, column)) is not None]
+        together = any if column == "phantom_save" else all
+        setattr(trial, column, together(seen) if seen else None)
+    broken = ((turn, stage) for turn in turns for stage in STAGES if getattr(turn, stage) is False)
+    trial.broken_at = next((f"s{turn.session}t{turn.turn} {stage}" for turn, stage in broken), "")
+    if trial.outcome == "model_failure":
+        trial.passed = False
 
 
 def _rounded(value: float | None) -> float | None:

@@ -2,106 +2,46 @@
 
     results/<run>/
       manifest.json       everything needed to judge the run: sweep, cells, digests, versions, story hashes
-      rows.jsonl          turn, call and hit rows, then the trial row that commits them; append only
+      rows.jsonl          turn, call and hit rows, then the trial row that commits them; verdict rows, when
+                          trials were judged again; append only
       transcripts.jsonl   everything said, a line a trial; large, not committed to git
 
 A trial is appended with one write and made durable before it counts. Every line ends with a checksum. A tail
 torn by a crash is cut off when the run is opened again; a line that was damaged since is skipped and
-counted. Rows without their trial row are orphans, and no reader sees them.
+counted. Rows without their trial row are orphans, and no reader sees them. Of the verdict rows of a trial's
+counted attempt the last one stands in place of what its trial and turn rows say.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memeval.errors import InfrastructureError, InputError
+from filelock import FileLock, Timeout
+
+from memeval.errors import InputError
+from memeval.evaluation.journal import Journal, from_line, to_line
 from memeval.evaluation.recorder import TrialResult
-from memeval.evaluation.rows import CallRow, CellRow, HitRow, TrialRow, TurnRow
+from memeval.evaluation.rows import REJUDGED, CallRow, CellRow, HitRow, TrialRow, TurnRow, VerdictRow
 
 if TYPE_CHECKING:
     import pandas as pd
 
 ROWS, TRANSCRIPTS, MANIFEST = "rows.jsonl", "transcripts.jsonl", "manifest.json"
-_TABLES: Mapping[str, type] = {"trial": TrialRow, "turn": TurnRow, "call": CallRow, "hit": HitRow}
-_CHECKSUM = ', "crc": "'
+_TABLES = ("trial", "turn", "call", "hit", "verdict")
+_COMMITS = (b'{"table": "trial"', b'{"table": "verdict"')
 
-
-def to_line(table: str, row: Any) -> bytes:
-    """One row as a line: JSON without NaN, its defaults left out, a CRC-32 of the rest at its end."""
-    data: dict[str, Any] = {"table": table}
-    for spec in _fields(type(row)):
-        value = getattr(row, spec.name)
-        if value != spec.default:
-            data[spec.name] = value
-    body = json.dumps(data, ensure_ascii=False, allow_nan=False, default=str)[:-1]
-    text = body.encode("utf-8", "backslashreplace")
-    return text + f'{_CHECKSUM}{zlib.crc32(text):08x}"}}\n'.encode()
-
-
-def from_line(line: bytes) -> dict[str, Any] | None:
-    """The row of a line, or None where the line is damaged."""
-    body, mark, check = line.rstrip(b"\n").rpartition(_CHECKSUM.encode())
-    if not mark or check != f'{zlib.crc32(body):08x}"}}'.encode():
-        return None
-    data: dict[str, Any] = json.loads(body + b"}")
-    return data
-
-
-def _fields(row: type) -> tuple[Any, ...]:
-    # dataclasses.fields() walks a dict on each call; a trial writes a dozen rows
-    known = _FIELDS.get(row)
-    if known is None:
-        known = _FIELDS[row] = fields(row)
-    return known
-
-
-_FIELDS: dict[type, tuple[Any, ...]] = {}
-
-
-class Journal:
-    """An append-only file of lines that survives a kill at any byte.
-
-    Opening it cuts off what a crash left behind: all bytes after the last whole line that starts with
-    `commit`. Rows of a trial that was never committed must go, since the trial is run again under its key.
-    """
-
-    def __init__(self, path: Path, commit: bytes = b"") -> None:
-        self.path = path
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-        with path.open("rb") as lines:
-            at = kept = 0
-            for line in lines:
-                at += len(line)
-                if line.endswith(b"\n") and line.startswith(commit):
-                    kept = at
-        os.ftruncate(self._file, kept)
-
-    def append(self, data: bytes) -> None:
-        """Write all of it and make it durable, or leave the file as it was."""
-        before = os.fstat(self._file).st_size
-        try:
-            # a full disk writes a part first and raises only on the next call (measured: 746 of 3020 bytes)
-            written = os.write(self._file, data)
-            while written < len(data):
-                written += os.write(self._file, data[written:])
-            os.fdatasync(self._file) if hasattr(os, "fdatasync") else os.fsync(self._file)
-        except OSError as error:
-            os.ftruncate(self._file, before)
-            raise InfrastructureError(
-                f"{self.path} could not be written ({error.strerror}); {len(data)} bytes are needed, none "
-                "were kept; free some room and give the same command again"
-            ) from error
-
-    def close(self) -> None:
-        """Let go of the file."""
-        os.close(self._file)
+__all__ = [
+    "MANIFEST", "ROWS", "TRANSCRIPTS", "Journal", "Run", "RunWriter", "counted", "from_line", "load",
+    "only_writer", "read_manifest", "read_rows", "read_transcripts", "to_line", "write_atomically",
+    "write_verdicts",
+]  # fmt: skip
 
 
 class RunWriter:
@@ -109,7 +49,7 @@ class RunWriter:
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self._rows = Journal(folder / ROWS, commit=b'{"table": "trial"')
+        self._rows = Journal(folder / ROWS, _COMMITS)
         self._transcripts = Journal(folder / TRANSCRIPTS)
 
     def commit(self, result: TrialResult) -> None:
@@ -124,6 +64,25 @@ class RunWriter:
         """Let go of the files."""
         self._rows.close()
         self._transcripts.close()
+
+
+def write_verdicts(folder: Path, verdicts: Sequence[VerdictRow]) -> None:
+    """Append verdict rows, all in one durable write. The caller is the run's `only_writer`."""
+    journal = Journal(folder / ROWS, _COMMITS)
+    try:
+        journal.append(b"".join(to_line("verdict", row) for row in verdicts))
+    finally:
+        journal.close()
+
+
+@contextmanager
+def only_writer(folder: Path, otherwise: str = "wait for it") -> Iterator[None]:
+    """Hold a run's folder against other writers; InputError, saying what to do `otherwise`, if it is held."""
+    try:
+        with FileLock(folder / ".lock", timeout=0):
+            yield
+    except Timeout:
+        raise InputError(f"{folder} is being written by another memeval; {otherwise}") from None
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
@@ -179,17 +138,19 @@ def counted(trials: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     return kept
 
 
-def transcript(folder: Path, trial_key: str) -> list[dict[str, Any]]:
-    """Everything said in a trial's last attempt; empty where transcripts were not kept."""
-    found: list[dict[str, Any]] = []
-    path = folder / TRANSCRIPTS
-    if path.is_file():
-        with path.open("rb") as file:
-            for line in file:
-                row = from_line(line) if trial_key.encode() in line else None
-                if row and row["trial_key"] == trial_key:
-                    found = row.get("messages", [])
-    return found
+def read_transcripts(folder: Path, trial_key: str = "") -> Iterator[dict[str, Any]]:
+    """The transcripts of a run, or those of one trial, in the order they were written; one an attempt.
+
+    Empty where they were not kept. `evidence` is missing in those of an older memeval.
+    """
+    path, wanted = folder / TRANSCRIPTS, trial_key.encode()
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        for line in file:
+            row = from_line(line) if wanted in line else None
+            if row and (not trial_key or row["trial_key"] == trial_key):
+                yield row
 
 
 @dataclass(slots=False)
@@ -239,6 +200,10 @@ class Run:
         own = [c for c in self.cells.columns if c not in frame.columns or c == "cell"]
         return frame.merge(self.cells[own], on="cell", how="left")
 
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        """The rows of a table (`trial`, `turn`, `call`, `hit`), verdicts applied, defaults left out."""
+        return self._rows[table]
+
     def __repr__(self) -> str:
         invalid = sum(trial.get("outcome") == "invalid" for trial in self._rows["trial"])
         return f"Run({str(self.folder)!r}: {len(self._rows['trial'])} trials, {invalid} invalid)"
@@ -260,9 +225,23 @@ def load(run: str | Path) -> Run:
     attempt = {key: row.get("attempt", 1) for key, row in kept.items()}
     tables = {
         table: [row for row in rows[table] if attempt.get(row["trial_key"]) == row.get("attempt", 1)]
-        for table in ("turn", "call", "hit")
+        for table in ("turn", "call", "hit", "verdict")
     }
+    _judge_again(kept, tables["turn"], tables.pop("verdict"))
     return Run(folder, manifest, damaged, {"trial": list(kept.values()), **tables})
+
+
+def _judge_again(
+    trials: Mapping[str, dict[str, Any]], turns: Iterable[dict[str, Any]], verdicts: Iterable[dict[str, Any]]
+) -> None:
+    """Put the last verdict of each trial in place of what its rows said; a null it gives is an answer."""
+    newest = {row["trial_key"]: row for row in verdicts}
+    given: dict[tuple[str, int, int], Mapping[str, Any]] = {}
+    for key, verdict in newest.items():
+        trials[key].update({name: verdict.get(name, default) for name, default in REJUDGED.items()})
+        given |= {(key, turn["session"], turn["turn"]): turn for turn in verdict["turns"]}
+    for row in turns if given else ():
+        row.update(given.get((row["trial_key"], row.get("session", 0), row.get("turn", 0)), {}))
 
 
 def _frame(row: type, data: list[dict[str, Any]]) -> pd.DataFrame:

@@ -7,7 +7,8 @@ manifest and is joined on when a run is loaded.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 Outcome = Literal["ok", "model_failure", "invalid"]
@@ -31,6 +32,7 @@ class CellRow:
     names: str = "as_written"  # as_written | neutral
     words: str = "as_written"  # as_written | terse | when_to_use | length_matched
     tool_order: str = "balanced"
+    perturb: tuple[str, ...] = ()  # drawn for each repeat: order | names | request | distractors
     serves: tuple[str, ...] = ()  # intents that some tool of the design could serve
     model: str = ""
     model_digest: str = ""
@@ -60,6 +62,9 @@ class TrialRow:
     repeat: int = 0
     seed: int = 0
     order: str = ""  # read_first | write_first | as_written | shuffled
+    perturbed_names: str = "as_written"  # of this repeat: as_written | neutral; `names` is the cell's
+    request: str = "as_written"  # the user's words: as_written | paraphrased
+    distractors: str = "none"  # tools of other purposes beside the design's: none | some
     outcome: Outcome = "ok"
     failure: str = ""  # which model_failure, and what it said
     invalid_reason: str = ""
@@ -93,6 +98,7 @@ class TrialRow:
     started_at: str = ""
     loop_version: int = 0
     scorer: str = ""
+    expected: str = ""  # digest of the expectations it was judged again by; "": those of the run
 
 
 @dataclass(slots=True, kw_only=True)
@@ -103,6 +109,9 @@ class TurnRow:
     attempt: int = 1
     session: int = 0
     turn: int = 0
+    perturbed_names: str = "as_written"  # these three as its trial's
+    request: str = "as_written"
+    distractors: str = "none"
     intent: str = ""  # what the turn called for; "" where nothing is judged
     decoy: bool = False  # the turn forbids saving
     strength: str = ""  # how strongly it asks for memory: named | please | ... | mention
@@ -161,6 +170,41 @@ class HitRow:
     score: float = 0.0
     cosine: float | None = None
     keyword: float | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class VerdictRow:
+    """A trial judged again. What it says stands in place of the same columns of the trial's rows.
+
+    `turns` has one entry a turn: its `session` and `turn`, and the columns of its row that are judged or
+    expected.
+    """
+
+    trial_key: str
+    attempt: int = 1
+    judged_at: str = ""
+    scorer: str = ""
+    expected: str = ""
+    family: str = ""
+    split: str = ""
+    tags: tuple[str, ...] = ()
+    passed: bool | None = None
+    called: bool | None = None
+    arguments: bool | None = None
+    stored: bool | None = None
+    retrieved: bool | None = None
+    answered: bool | None = None
+    broken_at: str = ""
+    phantom_save: bool | None = None
+    turns: list[dict[str, Any]] = field(default_factory=list)
+
+
+REJUDGED: Mapping[str, Any] = {
+    spec.name: spec.default
+    for spec in fields(VerdictRow)
+    if spec.name not in ("trial_key", "attempt", "judged_at", "turns")
+}
+"""The columns of a trial row that a verdict row takes the place of, with their defaults."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -19,8 +19,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from memeval.errors import InfrastructureError, InputError
 from memeval.evaluation.checks import SCORER
 from memeval.evaluation.fidelity import ledger
@@ -32,6 +30,7 @@ from memeval.evaluation.results import (
     RunWriter,
     counted,
     load,
+    only_writer,
     read_manifest,
     read_rows,
     write_atomically,
@@ -67,7 +66,7 @@ def run(
     with ExitStack() as stack:
         planned = stack.enter_context(opened(described, base, host))
         folder.mkdir(parents=True, exist_ok=True)
-        stack.enter_context(_only_writer(folder))
+        stack.enter_context(only_writer(folder, "wait for it, or give --out"))
         _Runner(planned, folder, progress).run()
     return load(folder)
 
@@ -180,6 +179,7 @@ class _Runner:
             "tool_order": sorted({cell.row.tool_order for cell in plan.cells}),
             "read_only": plan.sweep.read_only,
             "cells": [asdict(cell.row) for cell in plan.cells],
+            "rescored": before.get("rescored", []),
             "unsupported": plan.unsupported,
             "models": {name: dict(model.describe()) for name, model in plan.models.items()},
             "embedders": {
@@ -251,16 +251,3 @@ def _refuse_foreign(folder: Path, sweep: Sweep) -> None:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-@contextmanager
-def _only_writer(folder: Path) -> Iterator[None]:
-    """Hold the folder against a second run of the same sweep."""
-    lock = FileLock(folder / ".lock", timeout=0)
-    try:
-        with lock:
-            yield
-    except Timeout:
-        raise InputError(
-            f"{folder} is being written by another memeval; wait for it, or give --out"
-        ) from None

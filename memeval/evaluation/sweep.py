@@ -15,6 +15,7 @@ from memeval.designs.registry import DesignSpec, open_design
 from memeval.designs.surface import Names, Shape, Surface, Words
 from memeval.embedding.base import PrefixMode
 from memeval.errors import InputError, nearest
+from memeval.evaluation.perturb import REPEATS, Accident, Drawn, Perturbation, perturbation
 from memeval.evaluation.trial import LOOP_VERSION, Trial
 from memeval.models.base import CallingMode, Options
 from memeval.scenarios.loader import load_scenarios
@@ -23,6 +24,8 @@ from memeval.shipped import shipped
 from memeval.yamlfile import checked, read_yaml
 
 ToolOrder = Literal["balanced", "as_written", "read_first", "write_first", "shuffled"]
+CellOrder = ToolOrder | Literal["perturbed"]
+"""`perturbed`: drawn for each repeat with other accidents."""
 
 
 class _Strict(BaseModel):
@@ -84,7 +87,13 @@ class Axes(_Strict):
     embedders: list[Annotated[EmbedderEntry, BeforeValidator(_entry)]] | None = None
     repeats: Annotated[int, Field(ge=1, le=1000)] | None = None
     tool_order: ToolOrder | None = None
-    """`balanced` unless said otherwise: even repeats list first what reads, odd ones what writes."""
+    """`balanced` unless said otherwise: even repeats list first what reads, odd ones what writes. With
+    `perturb` it is drawn, or `as_written`."""
+    perturb: list[Accident] | None = None
+    """Accidents of which each repeat draws a combination of levels, balanced over the repeats (8 unless said
+    otherwise) and the same for all designs, models and modes: `order` of the tools (what reads or what writes
+    first), their `names` (as written or neutral), the `request` (as written or paraphrased, where a story has
+    paraphrases), `distractors` (tools of other purposes beside them, or none)."""
 
 
 class Sweep(Axes):
@@ -132,7 +141,18 @@ class CellSpec:
     model: str
     calling: CallingMode
     embedder: EmbedderEntry
-    order: ToolOrder = "balanced"
+    order: CellOrder = "balanced"
+    perturb: Perturbation | None = None
+
+    @property
+    def accidents(self) -> tuple[Accident, ...]:
+        """What is drawn for each repeat."""
+        return self.perturb.accidents if self.perturb else ()
+
+    @property
+    def marks(self) -> list[Any]:
+        """What of the accidents enters the keys of cells: nothing where there are none."""
+        return [["perturb", *self.accidents]] if self.accidents else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +190,29 @@ def _complete(sweep: Sweep, place: str) -> Sweep:
         for key in ("scenarios", "designs", "models"):
             if not (getattr(axes, key) or getattr(sweep, key)):
                 raise InputError(f"{place}: `{key}` is missing; a sweep needs scenarios, designs and models")
+        _check_perturbed(sweep, axes, place)
     sweep.model_options()
     return sweep
+
+
+def _check_perturbed(sweep: Sweep, axes: Axes, place: str) -> None:
+    """Refuse what would change an accident twice, or an unnamed one along with it."""
+    accidents, order = _perturb(sweep, axes), axes.tool_order or sweep.tool_order
+    if "order" in accidents and order:
+        raise InputError(f"{place}: `perturb` draws the order, so `tool_order` cannot set it as well")
+    if accidents and order == "balanced":
+        raise InputError(
+            f"{place}: `tool_order: balanced` changes the order with the repeats, as `perturb` changes "
+            f"{', '.join(accidents)}; list `order` under `perturb`, or give another tool_order"
+        )
+    surfaces = axes.surfaces or sweep.surfaces or []
+    if "names" in accidents and any(surface.names != "as_written" for surface in surfaces):
+        raise InputError(f"{place}: `perturb` draws the names, so a surface cannot change them as well")
+
+
+def _perturb(sweep: Sweep, axes: Axes) -> list[Accident]:
+    own = axes.perturb if axes.perturb is not None else sweep.perturb
+    return own or []
 
 
 def plan(sweep: Sweep, base: Path, default_embedder: str) -> list[Planned]:
@@ -182,10 +223,10 @@ def plan(sweep: Sweep, base: Path, default_embedder: str) -> list[Planned]:
         for story in chosen:
             for session in story.sessions:
                 checked_options(session.options, f"scenario {story.scenario!r}")
-        repeats = part.repeats or sweep.repeats or 5
+        repeats = part.repeats or sweep.repeats or (REPEATS if _perturb(sweep, part) else 5)
         for spec in _cells(sweep, part, base, default_embedder):
             key = digest(spec.design.fingerprint(), spec.design.variant, spec.model, spec.calling,
-                         spec.embedder.label, spec.order)  # fmt: skip
+                         spec.embedder.label, spec.order, *spec.marks)  # fmt: skip
             known = planned.get(key)
             more = tuple(s for s in chosen if not known or s not in known.scenarios)
             before = known.scenarios if known else ()
@@ -197,16 +238,19 @@ def _cells(sweep: Sweep, part: Axes, base: Path, default_embedder: str) -> Itera
     """The product of a part's axes; what it leaves out is the sweep's."""
     embedders = part.embedders or sweep.embedders or [EmbedderEntry(name=default_embedder)]
     surfaces = part.surfaces or sweep.surfaces or [SurfaceEntry()]
-    order = part.tool_order or sweep.tool_order or "balanced"
+    accidents = _perturb(sweep, part)
+    order: CellOrder = part.tool_order or sweep.tool_order or ("as_written" if accidents else "balanced")
+    order = "perturbed" if "order" in accidents else order
     written = [open_design(design, base) for design in part.designs or sweep.designs or []]
-    designs = [design.behind(surface.surface()) for design in written for surface in surfaces]
+    behind = [design.behind(surface.surface()) for design in written for surface in surfaces]
+    designs = [(design, perturbation(design, accidents)) for design in behind]
     for entry in part.models or sweep.models or []:
-        for design in designs:
+        for design, perturb in designs:
             for mode in entry.calling or part.calling or sweep.calling or ["native"]:
                 for embedder in embedders:
                     wanted = design().embedder(embedder.name)
                     own = embedder if wanted == embedder.name else EmbedderEntry(name=wanted)
-                    yield CellSpec(design, entry.name, mode, own, order)
+                    yield CellSpec(design, entry.name, mode, own, order, perturb)
 
 
 def digest(*parts: Any) -> str:
@@ -219,7 +263,7 @@ def trial_seed(sweep_seed: int, scenario: str, repeat: int) -> int:
     return int(hashlib.sha256(f"{sweep_seed}/{scenario}/{repeat}".encode()).hexdigest()[:8], 16) % 2**31
 
 
-def order_of(policy: ToolOrder, repeat: int) -> str:
+def order_of(policy: CellOrder, repeat: int) -> str:
     """The order of a repeat. Balanced: even repeats list first what reads, odd ones what writes."""
     if policy == "balanced":
         return "write_first" if repeat % 2 else "read_first"
@@ -229,11 +273,19 @@ def order_of(policy: ToolOrder, repeat: int) -> str:
 def make_trial(
     sweep: Sweep, spec: CellSpec, cell: str, scenario: Scenario, repeat: int, options: Options
 ) -> Trial:
-    """One trial with its key: the hash of everything its result depends on, expectations not among them."""
+    """One trial with its key: the hash of everything its result depends on, expectations not among them.
+
+    Of what is perturbed, the wording enters by what is shown of the story, the order by its name, names and
+    distractors by the tools.
+    """
     order, seed = order_of(spec.order, repeat), trial_seed(sweep.seed, scenario.scenario, repeat)
-    key = digest(cell, scenario.shown(), order, options.as_dict(), sweep.store, LOOP_VERSION, repeat, seed,
-                 *(["read_only"] if sweep.read_only else []))  # fmt: skip
+    drawn = Drawn(scenario, spec.design, order)
+    if spec.perturb:
+        drawn = spec.perturb.draw(scenario, sweep.seed, repeat, order)
+    key = digest(cell, drawn.scenario.shown(), drawn.order, options.as_dict(), sweep.store, LOOP_VERSION,
+                 repeat, seed, *(["read_only"] if sweep.read_only else []), *drawn.shown)  # fmt: skip
     return Trial(
-        key=key, cell=cell, scenario=scenario, design=spec.design, calling=spec.calling, options=options,
-        order=order, repeat=repeat, seed=seed, read_only=sweep.read_only,
+        key=key, cell=cell, scenario=drawn.scenario, design=drawn.design, calling=spec.calling,
+        options=options, order=drawn.order, names=drawn.names, request=drawn.request,
+        distractors=drawn.distractors, repeat=repeat, seed=seed, read_only=sweep.read_only,
     )  # fmt: skip

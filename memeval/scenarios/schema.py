@@ -119,7 +119,7 @@ class Given(_Strict):
 
     text: Text
     kind: Kind | None = None
-    """Left out, it is a kind that the design looks for, so that every design can find what the story gives."""
+    """Left out, it is a kind that the design looks for, so that all designs find what the story gives."""
     key: str = ""
     """Its topic key; a topic under this key for designs that keep topics."""
     tags: list[str] = []

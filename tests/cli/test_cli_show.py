@@ -82,3 +82,46 @@ def test_small_talk_is_one_line_and_a_compacted_history_is_cut(capsys: pytest.Ca
     assert "(18 more lines; --json has them)" in told
     assert "line 12" not in told
     assert told.index("compacted") < told.index("Ada.")
+
+
+def test_a_trial_says_what_was_stored_and_why_it_was_judged_so(invoke: Invoke, done: Path) -> None:
+    told = invoke("show", done, "warm:0:dual").stdout
+    assert "expected  to remember “vermilion”; required: called; the reply confirms “vermilion”" in told
+    (new,) = (line for line in told.splitlines() if line.startswith("    new "))
+    assert "(tool, by memory_save): vermilion" in new
+    assert "✓ arguments: memory_save carries “vermilion”" in told
+    told = invoke("show", done, "cold:0:dual").stdout
+    assert "✗ called: no tool that serves remember was called" in told
+    assert "✗ phantom save: the reply claims “I have saved it.”, but nothing was written by a call" in told
+
+
+def test_a_trial_is_written_as_a_page(invoke: Invoke, done: Path, tmp_path: Path) -> None:
+    result = invoke("show", done, "warm:0:dual", "--html", tmp_path / "pages" / "warm.html")
+    assert result.exit_code == 0
+    assert result.stdout == f"Page: {tmp_path / 'pages' / 'warm.html'}\n"
+    html = (tmp_path / "pages" / "warm.html").read_text(encoding="utf-8")
+    assert "A colour the user asks to be remembered" in html
+    assert "\x1b" not in html
+    data = json.loads(invoke("show", done, "warm:0:dual", "--html", tmp_path / "x.html", "--json").stdout)
+    assert data["turns"][0]["why"]["stored"] == {
+        "verdict": True,
+        "because": "what was written names “vermilion”",
+    }
+    assert (tmp_path / "x.html").is_file()
+
+
+def test_a_page_is_of_one_trial(invoke: Invoke, done: Path, tmp_path: Path) -> None:
+    result = invoke("show", done, "--html", tmp_path / "x.html")
+    assert result.exit_code == 2
+    assert "--html is of one trial" in result.stderr
+    assert invoke("show", done, "warm", "--html", tmp_path / "x.html").exit_code == 2
+    assert not (tmp_path / "x.html").exists()
+
+
+def test_reasons_that_cannot_be_given_are_missed_with_the_cause(
+    invoke: Invoke, done: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "warm.yaml").unlink()
+    told = invoke("show", done, "warm:0:dual").stdout
+    assert "the story was not found" in told
+    assert "passed ✓" in told
