@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memeval.cli._common import MARKS, emit, json_option, table
+from memeval.cli._common import MARKS, emit, host_option, json_option, server, table
 
 if TYPE_CHECKING:
     from memeval.evaluation.rescore import Rescored
@@ -32,13 +32,25 @@ KEPT = {
 )  # fmt: skip
 @click.option("--all", "everything", is_flag=True, help="Write a verdict for every trial, changed or not.")
 @click.option("--dry-run", is_flag=True, help="Say what would move; write nothing.")
+@click.option("--judge", metavar="MODEL", help="Ask a model instead: an opinion that changes no verdict.")
+@click.option("--limit", type=click.IntRange(1), help="Replies that the judge reads, at most.")
+@host_option
 @json_option
-def command(run: Path, scenarios: tuple[str, ...], everything: bool, dry_run: bool, as_json: bool) -> None:
+def command(
+    run: Path, scenarios: tuple[str, ...], everything: bool, dry_run: bool, judge: str | None,
+    limit: int | None, host: str | None, as_json: bool,
+) -> None:  # fmt: skip
     """Judge again what a run kept, without a model, and say what moved.
 
     RUN is the folder of a run. Today's expectations and rules are put to the evidence kept with each trial;
-    the verdicts are added to the run, what was there stays, and the newest ones count.
+    the verdicts are added to the run, what was there stays, and the newest ones count. With --judge, a model
+    reads the replies, its opinions are kept in RUN/judged.jsonl, and its agreement with the rules is printed.
     """
+    if judge:
+        from memeval.cli import _judge
+
+        _judge.judge(run, judge, scenarios, KEPT, host=server(host), limit=limit, as_json=as_json)
+        return
     from memeval.evaluation.rescore import rescore
 
     found = rescore(run, scenarios, everything=everything, dry_run=dry_run)

@@ -77,7 +77,7 @@ def validate(
     paths: tuple[Path, ...], pairs: int, model: str | None, calling: CallingMode | None, repeats: int,
     host: str | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Check stories: what is an error, what deserves a look, how many there are, which are alike.
+    """Check stories, count them and compare them.
 
     PATH is a file or a folder; without one, the stories that come with memeval. Errors end with exit code 2.
     Two texts are as alike as the share of their three-letter sequences that both have.
@@ -242,7 +242,8 @@ def _rows(question: Question, results: Sequence[TrialResult]) -> list[dict[str, 
         naming = [reply for reply in naming if not language.echoes(reply, first.text)]
         row = {
             "scenarios": [place.scenario for place in question.places],
-            "file": first.file, "line": first.line, "question": first.text, "fact": name, "values": fact.values, "guessable": fact.guessable,
+            "file": first.file, "line": first.line, "question": first.text,
+            "fact": name, "values": fact.values, "guessable": fact.guessable,
             "named": len(naming), "asked": len(replies), "reply": (naming or replies)[0],
         }  # fmt: skip
         rows.append(row)

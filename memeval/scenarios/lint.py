@@ -238,7 +238,7 @@ def _nothing_expected(scenario: Scenario) -> Found:
 
 
 def _judges(expect: Expect) -> bool:
-    told = expect.required or expect.forbid or expect.answer != Answer() or expect.store
+    told = expect.required or expect.forbid or expect.answer != Answer() or expect.store or expect.calls
     return bool(told) or expect.intent != "none"
 
 

@@ -9,6 +9,10 @@ import pytest
 from cli_setting import Invoke
 from filelock import FileLock
 
+from memeval.messages import Reply
+from memeval.models.registry import register_model
+from memeval.models.scripted import ScriptedModel
+
 
 @pytest.fixture
 def stricter(done: Path, tmp_path: Path) -> Path:
@@ -83,3 +87,23 @@ def test_a_run_under_way_and_no_run_are_refused(invoke: Invoke, done: Path, tmp_
     assert result.exit_code == 2
     assert "is being written by another memeval" in result.stderr
     assert invoke("rescore", tmp_path).exit_code == 2
+
+
+def test_a_judge_gives_its_agreement_and_changes_no_verdict(invoke: Invoke, done: Path) -> None:
+    opinion = Reply(content='{"verdict": "no", "reason": "Hm."}')
+    register_model("scripted:judge", lambda: ScriptedModel(lambda m, t: opinion))
+    rows = (done / "rows.jsonl").read_bytes()
+    told = invoke("rescore", done, "--judge", "scripted:judge")
+    assert told.exit_code == 0
+    assert "agrees with the rules on 0 of 8 turns" in told.stdout
+    assert "Where they differ: 8 of 8" in told.stdout
+    assert (done / "rows.jsonl").read_bytes() == rows
+    data = json.loads(invoke("rescore", done, "--judge", "scripted:judge", "--json").stdout)
+    assert (data["rules_only"], data["judge_only"]) == (8, 0)
+
+
+def test_a_judge_that_answers_prose_gives_no_verdict_and_says_so(invoke: Invoke, done: Path) -> None:
+    register_model("scripted:judge", lambda: ScriptedModel(lambda m, t: "Well, I rather like it."))
+    told = invoke("rescore", done, "--judge", "scripted:judge")
+    assert "gave no verdict on any of 8 turns" in told.stdout
+    assert told.stdout.count("No verdict on ") == 8

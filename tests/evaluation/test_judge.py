@@ -1,4 +1,4 @@
-"""A model's second opinion: asked in one form, read or not, kept, gone on with and counted, and no verdict."""
+"""A model's second opinion: asked in one form, read or not, kept, gone on with, counted; no verdict."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from runs import scripted, sweep
 
 import memeval
 from memeval.errors import InfrastructureError, InputError, ModelFailureError
+from memeval.evaluation.agreement import agreement
 from memeval.evaluation.journal import from_line
-from memeval.evaluation.judge import JUDGED, PROMPT_VERSION, Judge, agreement, judge_run, requirements
+from memeval.evaluation.judge import JUDGED, PROMPT_VERSION, Judge, judge_run, requirements
 from memeval.evaluation.results import ROWS, TRANSCRIPTS, load, read_transcripts
 from memeval.messages import Message, Reply
 from memeval.models.base import Options
@@ -317,7 +318,8 @@ def test_agreement_is_counted_with_kappa_and_disagreements() -> None:
     assert {"rules_reason", "judge_reason"} <= set(found.disagreements[0])
     assert str(found) == (
         "m (0123456789ab, prompt 1) agrees with the rules on 35 of 50 turns (70%), Cohen's kappa 0.40: "
-        "both yes 20, both no 15, only the rules yes 5, only the judge yes 10; no verdict on 1, on neither side"
+        "both yes 20, both no 15, only the rules yes 5, only the judge yes 10; "
+        "no verdict on 1, on neither side"
     )
     assert json.dumps([found.disagreements, found.unread])
 

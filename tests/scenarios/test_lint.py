@@ -94,6 +94,8 @@ def test_a_decoy_that_forbids_nothing_is_found() -> None:
 def test_a_story_that_expects_nothing_is_found() -> None:
     sessions = [{"turns": [{"user": "Hello.", "expect": {}}]}]
     assert rules(story(facts={}, sessions=sessions)) == ["nothing-expected"]
+    sessions = [{"turns": [{"user": "Hello.", "expect": {"calls": {"intents": []}}}]}]
+    assert rules(story(facts={}, sessions=sessions)) == []
 
 
 def test_a_value_shared_by_two_families_is_found_and_named() -> None:
