@@ -8,9 +8,10 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from xml.etree import ElementTree
 
+# imported here, because pytester takes what an inner run imports out of sys.modules again, numpy included
+import chromadb.errors  # noqa: F401
 import pytest
 
-# imported here, because pytester takes what an inner run imports out of sys.modules again, numpy included
 import memeval.memory.chroma
 import memeval.memory.inmemory
 import memeval.pytest_plugin.stories
