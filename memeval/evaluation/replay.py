@@ -289,4 +289,3 @@ def _named(facts: Sequence[Fact], texts: Sequence[str]) -> bool:
 
 def _text(record: Record) -> str:
     return " ".join([record.text, *(str(value) for value in record.fields.values())])
-

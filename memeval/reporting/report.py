@@ -20,6 +20,8 @@ FITS = {"rows.jsonl": "tool_selection", "retrieval.jsonl": "retrieval_quality"}
 MANY_DESIGNS = "design_comparison"
 """Which one answers in place of `tool_selection` where a run has more than `SOME` designs."""
 SOME = 4
+ASKING = "please_remember"
+"""Which one is made beside them where a run has turns on the ask-strength ladder, or was blamed."""
 
 _TYPES: dict[str, type] = {"str": str, "int": int, "float": float, "bool": bool}
 
@@ -80,9 +82,10 @@ def _fitting(run: Path) -> list[Path]:
     held = [file for file in FITS if (run / file).is_file()]
     if not held:
         raise InputError(f"{run} holds neither {' nor '.join(FITS)}: it is not the folder of a run.")
-    return [
+    found = [
         _find(MANY_DESIGNS if file == "rows.jsonl" and _designs(run) > SOME else FITS[file]) for file in held
     ]
+    return [*found, _find(ASKING)] if "rows.jsonl" in held and _asks(run) else found
 
 
 def _designs(run: Path) -> int:
@@ -91,6 +94,14 @@ def _designs(run: Path) -> int:
 
     cells = read_manifest(run).get("cells", [])
     return len({(cell["design"], cell.get("design_settings")) for cell in cells})
+
+
+def _asks(run: Path) -> bool:
+    """Whether a run asks to remember on some rung of the ladder, or its failures were blamed."""
+    from memeval.analysis.blame import BLAME
+    from memeval.evaluation.results import load
+
+    return (run / BLAME).is_file() or any(row.get("strength") for row in load(run).rows("turn"))
 
 
 def _parameters(source: Path) -> dict[str, dict[str, str]]:

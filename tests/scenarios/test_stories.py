@@ -62,7 +62,8 @@ def test_the_ladder_has_six_rungs_for_every_fact_and_the_same_question() -> None
         families.setdefault(story.family, []).append(story)
     assert len(families) >= 24
     for rungs in families.values():
-        asked = [turn.strength for story in rungs for s in story.sessions for turn in s.turns if turn.strength]
+        told = [turn for story in rungs for session in story.sessions for turn in session.turns]
+        asked = [turn.strength for turn in told if turn.strength]
         assert sorted(asked) == sorted(get_args(Strength))
         questions = {story.sessions[-1].turns[-1].user for story in rungs}
         facts = {str(story.facts) for story in rungs}
@@ -110,7 +111,8 @@ def test_eight_decoys_forbid_every_save() -> None:
 
 
 def test_openings_of_the_requests_differ() -> None:
-    openings = [tuple(s.sessions[0].turns[0].user.split()[:3]) for s in load_scenarios(["remember/please_remember.yaml"])]
+    stories = load_scenarios(["remember/please_remember.yaml"])
+    openings = [tuple(story.sessions[0].turns[0].user.split()[:3]) for story in stories]
     assert len(set(openings)) == len(openings)
 
 
