@@ -2,9 +2,9 @@
 
 `labelled_turns.jsonl` holds every turn of 126 trials of Qwen2.5-Coder 0.5B on Ollama 0.24 in the sweep
 `please_remember`, drawn evenly over cells and kinds of stories, and of 60 of the sweep `designs` that ended
-with a reply, because the first hold few answers that are right. The labels come from reading alone, and no rule
-was changed after them; the test half is only counted. `pytest -rP` prints both. So weak a model says little
-that a rule could miss: agreement here is mostly that nothing is seen where nothing is.
+with a reply, because the first hold few answers that are right. The labels come from reading alone, and no
+rule was changed after them; the test half is only counted. `pytest -rP` prints both. So weak a model says
+little that a rule could miss: agreement here is mostly that nothing is seen where nothing is.
 """
 
 from __future__ import annotations
