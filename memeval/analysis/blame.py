@@ -21,13 +21,14 @@ from typing import TYPE_CHECKING, Any
 
 from memeval.analysis.failures import Failure, failures_of, sample
 from memeval.errors import InfrastructureError
-from memeval.evaluation import language
+from memeval.evaluation.checks import all_named
 from memeval.evaluation.evidence import read_back
+from memeval.evaluation.journal import Journal, read_lines, to_line
+from memeval.evaluation.memories import Memories
 from memeval.evaluation.plan import Plan, opened
 from memeval.evaluation.replay import SUBSTITUTIONS, Break, Replayed, Substitution, applies, replay
-from memeval.evaluation.results import Journal, from_line, load, to_line
+from memeval.evaluation.results import load
 from memeval.evaluation.sweep import Sweep
-from memeval.memory.factory import Stores
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,7 +85,7 @@ def blame(
         failures = failures_of(loaded.trials, plan, folder)
         journal = Journal(folder / BLAME, commits=(b'{"table": "blame"',))
         try:
-            known = {row["trial_key"] for row in _rows(folder)}
+            known = {row["trial_key"] for row in read_lines(folder / BLAME)}
             chosen = sample([f for f in failures if f.broken], most, sweep.seed)
             for failure in failures:
                 if failure.broken is None and failure.row["trial_key"] not in known:
@@ -105,7 +106,9 @@ def read_blame(run: str | Path) -> pd.DataFrame:
     import pandas as pd
 
     loaded = load(run)
-    rows = [{key: value for key, value in row.items() if key != "table"} for row in _rows(Path(run))]
+    rows = [
+        {key: value for key, value in row.items() if key != "table"} for row in read_lines(Path(run) / BLAME)
+    ]
     defaults = asdict(BlameRow(trial_key=""))
     frame = pd.DataFrame([{**defaults, **row} for row in rows], columns=list(defaults))
     counted = set(loaded.trials["trial_key"])
@@ -135,15 +138,14 @@ class _Replays:
 
     def __init__(self, plan: Plan, seeds: int, level: float, every: bool) -> None:
         self._plan, self._seeds, self._level, self._every = plan, seeds, level, every
-        self._stores: dict[str, Stores] = {}
+        self._memories = Memories(plan)
         self._count = 0
 
     def __enter__(self) -> _Replays:
         return self
 
     def __exit__(self, *error: object) -> None:
-        for stores in self._stores.values():
-            stores.close()
+        self._memories.close()
 
     def blame(self, failure: Failure) -> BlameRow:
         """Try the substitutions that could help, in the order of the chain."""
@@ -174,7 +176,7 @@ class _Replays:
             return NAMES[substitution]
         judged = {(turn.session, turn.turn): turn for turn in read_back(broken.evidence)}
         shown = judged[broken.at].trace.shown()
-        seen = all(any(language.names(text, fact.values) for text in shown) for fact in broken.facts)
+        seen = all_named(broken.facts, shown)
         told_here = broken.planted is not None and broken.planted[0] == broken.at[0]
         return NAMES[substitution] if seen or told_here else SEVERAL
 
@@ -198,22 +200,10 @@ class _Replays:
     def _once(
         self, failure: Failure, broken: Break, substitution: Substitution, seed: int
     ) -> Replayed | None:
-        name = failure.cell.spec.embedder.label
-        if name not in self._stores:
-            self._stores[name] = Stores(self._plan.sweep.store, None, self._plan.embedders[name])
-        stores, self._count = self._stores[name], self._count + 1
-        namespace = f"{broken.trial.key}-{self._count}"
-        opened_now: dict[str, Any] = {}
-
-        def open_store(user: str) -> Any:
-            if user not in opened_now:
-                opened_now[user] = stores.fresh(namespace, user)
-            return opened_now[user]
-
-        try:
-            return replay(broken, substitution, seed, self._plan.models[failure.cell.row.model], open_store)
-        finally:
-            stores.drop(namespace)
+        self._count += 1
+        model = self._plan.models[failure.cell.row.model]
+        with self._memories.fresh(failure.cell, f"{broken.trial.key}-{self._count}") as open_store:
+            return replay(broken, substitution, seed, model, open_store)
 
 
 def _row(failure: Failure, **more: Any) -> BlameRow:
@@ -233,14 +223,6 @@ def _beats(right: int, control: int, seeds: int, level: float) -> bool:
         return False
     table = [[right, seeds - right], [control, seeds - control]]
     return bool(fisher_exact(table, alternative="greater").pvalue <= level)
-
-
-def _rows(folder: Path) -> list[dict[str, Any]]:
-    path = folder / BLAME
-    if not path.is_file():
-        return []
-    with path.open("rb") as lines:
-        return [row for line in lines if (row := from_line(line)) is not None]
 
 
 def _quiet(done: int, total: int) -> None:

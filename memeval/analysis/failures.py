@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from memeval.evaluation.checks import judge
 from memeval.evaluation.evidence import read_back
 from memeval.evaluation.plan import Cell, Plan
 from memeval.evaluation.replay import Break, Place
-from memeval.evaluation.results import TRANSCRIPTS, from_line
+from memeval.evaluation.results import TRANSCRIPTS, read_transcripts
 from memeval.evaluation.trial import Trial
 from memeval.messages import Intent
 from memeval.scenarios.schema import Expect, Scenario
@@ -46,7 +46,8 @@ def failures_of(trials: pd.DataFrame, plan: Plan, folder: Path) -> list[Failure]
     planned = {trial.key: (cell, trial) for cell, trial in plan.trials()}
     failed = trials[(trials["outcome"] != "invalid") & (trials["passed"] == False)]  # noqa: E712
     rows = {row["trial_key"]: row for row in _records(failed) if row["trial_key"] in planned}
-    kept = dict(_transcripts(folder, rows.keys()))
+    said = (row for row in read_transcripts(folder) if row["trial_key"] in rows and row.get("evidence"))
+    kept = {row["trial_key"]: row for row in said}
     if rows and not kept:
         raise InputError(
             f"{folder} holds no transcripts with evidence ({TRANSCRIPTS}); blame replays what was said, so"
@@ -61,7 +62,7 @@ def failures_of(trials: pd.DataFrame, plan: Plan, folder: Path) -> list[Failure]
         elif key not in kept:
             failure.label = UNKNOWN
         else:
-            failure.broken = _break(trial, kept[key], _intents(cell))
+            failure.broken = _break(trial, kept[key], cell.spec.design().serves())
             failure.label = "" if failure.broken else _other(trial.scenario)
         found.append(failure)
     return found
@@ -125,20 +126,6 @@ def sample(failures: Sequence[Failure], most: int, seed: int) -> list[Failure]:
     return chosen
 
 
-def _transcripts(folder: Path, keys: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    wanted, path = frozenset(keys), folder / TRANSCRIPTS
-    if path.is_file():
-        with path.open("rb") as lines:
-            for line in lines:
-                row = from_line(line)
-                if row and row["trial_key"] in wanted and row.get("evidence"):
-                    yield row["trial_key"], row
-
-
 def _records(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
     for row in frame.to_dict("records"):
         yield {str(key): value for key, value in row.items()}
-
-
-def _intents(cell: Cell) -> frozenset[Intent]:
-    return cell.spec.design().serves()

@@ -169,3 +169,11 @@ class TrialProgress:
         """Leave the bar as it stands."""
         if self._bar is not None:
             self._bar.close()
+
+
+def typed(value: str) -> Any:
+    """A setting as a sweep file would hold it: numbers and truth values are not texts."""
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value

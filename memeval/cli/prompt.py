@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from memeval.cli._common import emit, host_option, json_option, pairs, plain, server
+from memeval.cli._common import emit, host_option, json_option, pairs, plain, server, typed
 from memeval.errors import InputError
 from memeval.owncode import own_code
 
@@ -37,7 +36,7 @@ def command(
     MODEL and DESIGN are as in a sweep. The request holds a past call and its result. Ends with exit code 1
     where the model cannot read the design.
     """
-    settings = {name: _typed(value) for name, value in pairs(given).items()}
+    settings = {name: typed(value) for name, value in pairs(given).items()}
     mode, found = look(model, {design: settings} if settings else design, calling, server(host))
     if as_json:
         keys = ("status", "notes", "tool_tax", "prompt")
@@ -90,11 +89,3 @@ def _print(mode: str, found: Fidelity) -> None:
         click.echo(f"  - {plain(note)}")
     tax = "not known" if found.tool_tax is None else f"{found.tool_tax} prompt tokens"
     click.echo(f"tool tax: {tax}")
-
-
-def _typed(value: str) -> Any:
-    """A setting as a sweep file would hold it: numbers and truth values are not texts."""
-    try:
-        return json.loads(value)
-    except ValueError:
-        return value

@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from memeval.designs import tools as build
-from memeval.designs.base import Context, Injection, MemoryDesign
+from memeval.designs.around import Around
+from memeval.designs.base import MemoryDesign
 from memeval.errors import InputError
-from memeval.messages import Effect, Intent, Message, Tool, ToolCall, ToolResult
+from memeval.messages import Effect, Tool, ToolResult
 
 
 def distractors() -> list[Tool]:
@@ -56,14 +57,11 @@ def crowded(design: Callable[[], MemoryDesign]) -> Callable[[], MemoryDesign]:
     return lambda: Crowded(design())
 
 
-class Crowded(MemoryDesign):
+class Crowded(Around):
     """A design with the distractors listed after its own tools. Its hooks see the calls of all of them."""
 
     def __init__(self, inner: MemoryDesign) -> None:
-        super().__init__(**inner.settings)
-        self.inner = inner
-        self.name, self.title = inner.name, inner.title  # type: ignore[misc]  # as the design it stands for
-        self.remembers = inner.remembers  # type: ignore[misc]
+        super().__init__(inner)
         taken = {tool.name for tool in inner.tools()}
         for tool in distractors():
             if tool.name in taken:
@@ -74,33 +72,3 @@ class Crowded(MemoryDesign):
 
     def tools(self) -> Sequence[Tool]:
         return [*self.inner.tools(), *distractors()]
-
-    def system_prompt(self) -> str:
-        return self.inner.system_prompt()
-
-    def before_turn(self, ctx: Context) -> Injection | None:
-        return self.inner.before_turn(ctx)
-
-    def on_result(self, ctx: Context, call: ToolCall, result: ToolResult) -> ToolResult:
-        return self.inner.on_result(ctx, call, result)
-
-    def compact(self, ctx: Context, messages: Sequence[Message], directive: str) -> list[Message] | None:
-        return self.inner.compact(ctx, messages, directive)
-
-    def after_turn(self, ctx: Context) -> None:
-        self.inner.after_turn(ctx)
-
-    def after_session(self, ctx: Context) -> None:
-        self.inner.after_session(ctx)
-
-    def serves(self) -> frozenset[Intent]:
-        return self.inner.serves()
-
-    def hooks(self) -> tuple[str, ...]:
-        return self.inner.hooks()
-
-    def keeps_topics(self) -> bool:
-        return self.inner.keeps_topics()
-
-    def embedder(self, offered: str) -> str:
-        return self.inner.embedder(offered)

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, get_args
 
+from memeval.designs.around import Around
 from memeval.designs.base import Context, Injection, MemoryDesign, served
 from memeval.designs.reshape import ACTION, merged, split
 from memeval.messages import Intent, Message, Tool, ToolCall, ToolResult
@@ -73,15 +74,12 @@ class Surface:
         return least
 
 
-class Surfaced(MemoryDesign):
+class Surfaced(Around):
     """A design whose tools look otherwise. Its hooks see their own tools, whatever the model was shown."""
 
     def __init__(self, inner: MemoryDesign, surface: Surface) -> None:
-        super().__init__(**inner.settings)
-        self.inner = inner
+        super().__init__(inner)
         self.surface = surface
-        self.name, self.title = inner.name, inner.title  # type: ignore[misc]  # as the design it stands for
-        self.remembers = inner.remembers  # type: ignore[misc]
         written = list(inner.tools())
         parts = split(written) if surface.shape == "split" else written
         self._names = {tool.name: tool.name for tool in parts}
@@ -120,18 +118,6 @@ class Surfaced(MemoryDesign):
 
     def after_session(self, ctx: Context) -> None:
         self.inner.after_session(self._own(ctx))
-
-    def serves(self) -> frozenset[Intent]:
-        return self.inner.serves()
-
-    def hooks(self) -> tuple[str, ...]:
-        return self.inner.hooks()
-
-    def keeps_topics(self) -> bool:
-        return self.inner.keeps_topics()
-
-    def embedder(self, offered: str) -> str:
-        return self.inner.embedder(offered)
 
     def _own(self, ctx: Context) -> Context:
         return replace(ctx, calls=[self._call(call) for call in ctx.calls])

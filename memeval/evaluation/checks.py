@@ -74,7 +74,7 @@ class TurnTrace:
     def shown(self) -> list[str]:
         """What memory put before the model in this turn."""
         hits = [*self.injected_hits, *(hit for call in self.calls for hit in call.result.hits)]
-        return [*([self.injected] if self.injected else []), *(_text(hit.record) for hit in hits)]
+        return [*([self.injected] if self.injected else []), *(record_text(hit.record) for hit in hits)]
 
 
 class Verdict(NamedTuple):
@@ -125,7 +125,7 @@ def judge(
         if writes and arguments:
             stored = _stored(turn.written, store, wanted)
     if reads and wanted and (arguments or (turn.injected and not _control(wanted, said_before))):
-        retrieved = _all_named(wanted, turn.shown())
+        retrieved = all_named(wanted, turn.shown())
 
     answer = _answer(turn, expect.answer, facts)
     broken = False in (called, arguments, stored, retrieved) and not retrieved
@@ -159,7 +159,7 @@ def _calls_fit(expect: Expect, serves: frozenset[Intent], made: Sequence[tuple[I
 
 def _control(wanted: Sequence[Fact], said_before: Sequence[str]) -> bool:
     """Whether everything asked for was said in this very conversation."""
-    return bool(wanted) and _all_named(wanted, said_before)
+    return bool(wanted) and all_named(wanted, said_before)
 
 
 def _arguments_fit(calls: Iterable[CallTrace], wanted: Sequence[Fact]) -> bool:
@@ -174,7 +174,7 @@ def _arguments_fit(calls: Iterable[CallTrace], wanted: Sequence[Fact]) -> bool:
 
 def _stored(written: Sequence[str], store: Held, wanted: Sequence[Fact]) -> bool:
     records = [record for key in written if (record := store.get(key)) is not None]
-    return bool(records) and _all_named(wanted, [_text(record) for record in records])
+    return bool(records) and all_named(wanted, [record_text(record) for record in records])
 
 
 def _answer(turn: TurnTrace, expected: Answer, facts: Mapping[str, Fact]) -> bool | None:
@@ -210,18 +210,20 @@ def _store_holds(
 ) -> bool:
     if expected is None or (expected.origin == "tool" and not serves & WRITES):
         return True
-    texts = [_text(record) for record in store.find(Where(origin=expected.origin))]
-    held = _all_named([facts[name] for name in expected.holds], texts)
+    texts = [record_text(record) for record in store.find(Where(origin=expected.origin))]
+    held = all_named([facts[name] for name in expected.holds], texts)
     return held and not any(
         language.names(text, facts[name].values) for name in expected.lacks for text in texts
     )
 
 
-def _all_named(wanted: Sequence[Fact], texts: Sequence[str]) -> bool:
+def all_named(wanted: Sequence[Fact], texts: Sequence[str]) -> bool:
+    """Whether every fact's value stands in some text."""
     return all(any(language.names(text, fact.values) for text in texts) for fact in wanted)
 
 
-def _text(record: Record) -> str:
+def record_text(record: Record) -> str:
+    """All that a record says: its text and its fields."""
     return " ".join([record.text, *(str(value) for value in record.fields.values())])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,13 @@ def from_line(line: bytes) -> dict[str, Any] | None:
         return None
     data: dict[str, Any] = json.loads(body + b"}")
     return data
+
+
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a file of lines, none where it is not there; what was torn or damaged is left out."""
+    if path.is_file():
+        with path.open("rb") as lines:
+            yield from (row for line in lines if (row := from_line(line)) is not None)
 
 
 def _fields(row: type) -> tuple[Any, ...]:

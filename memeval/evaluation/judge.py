@@ -24,7 +24,7 @@ from memeval.errors import InfrastructureError, InputError, ModelFailureError
 from memeval.evaluation import checks
 from memeval.evaluation.checks import TurnTrace
 from memeval.evaluation.evidence import Kept
-from memeval.evaluation.journal import Journal, from_line, to_line
+from memeval.evaluation.journal import Journal, read_lines, to_line
 from memeval.evaluation.rescore import judge_again
 from memeval.evaluation.results import Run, load, only_writer, read_transcripts
 from memeval.evaluation.stories import Stories, tells
@@ -256,7 +256,7 @@ def _ask(
     asked = {turn.place: judge.asked(*turn.asks) for turn in turns}
     now = (judge.model.digest, PROMPT_VERSION)
     done: dict[Place, Mapping[str, Any]] = {}
-    for row in _kept(path):
+    for row in read_lines(path):  # one that was torn is asked for again
         place = (row["trial_key"], row.get("attempt", 1), row.get("session", 0), row.get("turn", 0))
         if (row.get("judge_digest"), row.get("prompt_version")) == now and row.get("asked") == asked.get(
             place
@@ -289,13 +289,6 @@ def _ask(
     finally:
         journal.close()
     return done
-
-
-def _kept(path: Path) -> Iterator[dict[str, Any]]:
-    """The judgements on disk; one whose line was torn or damaged is not there, and asked for again."""
-    if path.is_file():
-        with path.open("rb") as lines:
-            yield from (row for line in lines if (row := from_line(line)) is not None)
 
 
 def _frame(

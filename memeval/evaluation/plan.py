@@ -15,9 +15,10 @@ from memeval.designs.base import save_tool
 from memeval.embedding import open_embedder
 from memeval.embedding.base import Embedder
 from memeval.errors import InputError
+from memeval.evaluation.fidelity import ledger
 from memeval.evaluation.rows import CellRow
 from memeval.evaluation.sweep import CellSpec, Planned, Sweep, digest, make_trial, plan
-from memeval.evaluation.trial import LOOP_VERSION, Trial
+from memeval.evaluation.trial import LOOP_VERSION, Trial, order_tools
 from memeval.models.base import ChatModel
 from memeval.models.registry import open_model
 from memeval.owncode import own_code
@@ -53,6 +54,16 @@ class Plan:
                 shuffled = random.Random(f"{self.sweep.seed}/{repeat}").sample(block, len(block))
                 for cell in shuffled:
                     yield from ((cell, trial) for trial in cell.trials if trial.repeat == repeat)
+
+    def check_fidelity(self, cell: Cell) -> None:
+        """Write into a cell's row what its model sees of the tools. Raises InfrastructureError."""
+        design = cell.spec.design()
+        tools = order_tools(design.tools(), "as_written", 0)
+        options, model = self.sweep.model_options(), self.models[cell.row.model]
+        found = ledger(model, cell.spec.calling, design.system_prompt(), tools, options)
+        overridden = found.status == "unreadable" and self.sweep.allow_unreadable
+        cell.row.fidelity = "overridden" if overridden else found.status
+        cell.row.fidelity_notes, cell.row.tool_tax = tuple(found.notes), found.tool_tax
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from memeval.designs.base import Injection
 from memeval.errors import InfrastructureError
 from memeval.evaluation import language
 from memeval.evaluation.arguments import find_tool, read_arguments
+from memeval.evaluation.checks import all_named, record_text
 from memeval.evaluation.evidence import read_back
 from memeval.evaluation.gold import asked_well, gold_saves, look_up
 from memeval.evaluation.trial import Trial, TrialRun
@@ -83,10 +84,10 @@ def applies(found: Break, *, injects: bool) -> dict[Substitution, bool]:
     asked = judged[found.at]
     looked = any(call.intents and {"recall", "search"} & set(call.intents) for call in asked.trace.calls)
     held = _holding(found.facts, asked.store.find(EVERYTHING))
-    shown = _named(found.facts, asked.trace.shown())
+    shown = all_named(found.facts, asked.trace.shown())
     before = judged.get(found.planted) if found.planted else None
     wrote = [r for key in before.trace.written if (r := before.store.get(key))] if before else []
-    saved_well = _named(found.facts, [_text(record) for record in wrote])
+    saved_well = all_named(found.facts, [record_text(record) for record in wrote])
     return {
         "gold write": before is not None and not wrote,
         "gold text": bool(wrote) and not saved_well,
@@ -116,7 +117,7 @@ def replay(
     right = reached and turn.passed is True and result.trial.outcome == "ok"
     reason = result.trial.failure or result.trial.invalid_reason
     return Replayed(
-        right, bool(shown) and _named(found.facts, shown[-1]), last.get("reply") or "",
+        right, bool(shown) and all_named(found.facts, shown[-1]), last.get("reply") or "",
         result.trial.outcome, reason,
     )  # fmt: skip
 
@@ -280,12 +281,4 @@ def _turn(story: Scenario, at: Place) -> Turn:
 
 def _holding(facts: Sequence[Fact], records: Sequence[Record]) -> list[Record]:
     """The records that name the value of one of the facts."""
-    return [r for r in records if any(language.names(_text(r), fact.values) for fact in facts)]
-
-
-def _named(facts: Sequence[Fact], texts: Sequence[str]) -> bool:
-    return all(any(language.names(text, fact.values) for text in texts) for fact in facts)
-
-
-def _text(record: Record) -> str:
-    return " ".join([record.text, *(str(value) for value in record.fields.values())])
+    return [r for r in records if any(language.names(record_text(r), fact.values) for fact in facts)]

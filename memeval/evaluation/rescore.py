@@ -31,7 +31,7 @@ from memeval.evaluation.results import (
 from memeval.evaluation.rows import REJUDGED, STAGES, TrialRow, TurnRow, VerdictRow
 from memeval.evaluation.stories import Stories, tells, turn_at
 from memeval.evaluation.sweep import digest
-from memeval.messages import WRITES, Intent
+from memeval.messages import Intent
 from memeval.scenarios.schema import Scenario, Turn
 
 JUDGED = ("passed", *STAGES, "phantom_save")
@@ -174,9 +174,7 @@ def _judge(
     places = {(row.session, row.turn): row for row in after}
     for row in after:
         if turn := turn_at(story, row.session, row.turn):
-            row.intent = turn.expect.intent if turn.expect else ""
-            row.decoy = bool(turn.expect and WRITES.intersection(turn.expect.forbid))
-            row.strength = turn.strength or ""
+            row.expecting(turn)
     for judged, _, verdict in judge_again(story, evidence, serves):
         if row := places.get((judged.session, judged.turn)):
             for name in JUDGED:

@@ -11,6 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
+from memeval.messages import WRITES
+from memeval.scenarios.schema import Turn
+
 Outcome = Literal["ok", "model_failure", "invalid"]
 STAGES = ("called", "arguments", "stored", "retrieved", "answered")
 
@@ -132,6 +135,12 @@ class TurnRow:
     prompt_tokens: int = 0
     output_tokens: int = 0
     seconds_model: float = 0.0
+
+    def expecting(self, turn: Turn) -> None:
+        """Write down what the story expects of the turn."""
+        self.intent = turn.expect.intent if turn.expect else ""
+        self.decoy = bool(turn.expect and WRITES.intersection(turn.expect.forbid))
+        self.strength = turn.strength or ""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -11,8 +11,8 @@ import json
 import platform
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -21,7 +21,7 @@ from typing import Any
 
 from memeval.errors import InfrastructureError, InputError
 from memeval.evaluation.checks import SCORER
-from memeval.evaluation.fidelity import ledger
+from memeval.evaluation.memories import Memories
 from memeval.evaluation.plan import Cell, Plan, opened
 from memeval.evaluation.recorder import TrialResult
 from memeval.evaluation.results import (
@@ -36,9 +36,7 @@ from memeval.evaluation.results import (
     write_atomically,
 )
 from memeval.evaluation.sweep import Sweep, digest, read_sweep
-from memeval.evaluation.trial import LOOP_VERSION, Trial, order_tools, run_trial
-from memeval.memory.base import MemoryStore
-from memeval.memory.factory import Stores
+from memeval.evaluation.trial import LOOP_VERSION, Trial, run_trial
 
 GIVE_UP_AFTER = 3
 """Invalid trials in a row after which a server counts as broken, though it still answers."""
@@ -91,7 +89,7 @@ class _Runner:
             total = sum(len(cell.trials) for cell in self.plan.cells)
             self.progress(total - len(todo), total, None)
             checked: set[str] = set()
-            with _Memories(self.plan, scratch) as memories:
+            with Memories(self.plan, scratch) as memories:
                 for number, (cell, trial) in enumerate(todo, total - len(todo) + 1):
                     if cell.row.cell not in checked:
                         checked.add(cell.row.cell)
@@ -107,10 +105,10 @@ class _Runner:
             writer.close()
             shutil.rmtree(scratch, ignore_errors=True)
 
-    def _trial(self, cell: Cell, trial: Trial, memories: _Memories, attempt: int) -> TrialResult:
+    def _trial(self, cell: Cell, trial: Trial, memories: Memories, attempt: int) -> TrialResult:
         """Run a trial; a server that is gone stops the run instead of filling it with invalid rows."""
         model = self.plan.models[cell.row.model]
-        with memories.fresh(cell, trial, attempt) as open_store:
+        with memories.fresh(cell, f"{trial.key}-{attempt}") as open_store:
             result = run_trial(trial, model, open_store, attempt)
         if result.trial.outcome != "invalid":
             self.invalid_in_a_row = 0
@@ -138,17 +136,10 @@ class _Runner:
         return done, attempts
 
     def _check_fidelity(self, cell: Cell) -> None:
-        model = self.plan.models[cell.row.model]
-        design = cell.spec.design()
-        tools = order_tools(design.tools(), "as_written", 0)
-        options = self.plan.sweep.model_options()
         try:
-            report = ledger(model, cell.spec.calling, design.system_prompt(), tools, options)
+            self.plan.check_fidelity(cell)
         except InfrastructureError as error:
             raise self._stopped("the check of fidelity", cell, str(error)) from error
-        unreadable = report.status == "unreadable"
-        cell.row.fidelity = "overridden" if unreadable and self.plan.sweep.allow_unreadable else report.status
-        cell.row.fidelity_notes, cell.row.tool_tax = tuple(report.notes), report.tool_tax
         self._manifest()
 
     def _manifest(self, finished: bool = False) -> None:
@@ -195,41 +186,6 @@ class _Runner:
         }  # fmt: skip
         text = json.dumps(manifest, indent=1, ensure_ascii=False, allow_nan=False, default=str)
         write_atomically(self.folder / MANIFEST, text + "\n")
-
-
-class _Memories:
-    """A fresh memory for every trial: one store per user of its story, gone when the trial is over."""
-
-    def __init__(self, planned: Plan, scratch: Path) -> None:
-        self._plan, self._scratch = planned, scratch
-        self._stores: dict[str, Stores] = {}
-
-    def __enter__(self) -> _Memories:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for stores in self._stores.values():
-            stores.close()
-
-    @contextmanager
-    def fresh(self, cell: Cell, trial: Trial, attempt: int) -> Iterator[Callable[[str], MemoryStore]]:
-        name = cell.spec.embedder.label
-        if name not in self._stores:
-            folder = self._scratch / digest(name)
-            self._stores[name] = Stores(self._plan.sweep.store, folder, self._plan.embedders[name])
-        stores = self._stores[name]
-        namespace = f"{trial.key}-{attempt}"
-        open_now: dict[str, MemoryStore] = {}
-
-        def open_store(user: str) -> MemoryStore:
-            if user not in open_now:
-                open_now[user] = stores.fresh(namespace, user)
-            return open_now[user]
-
-        try:
-            yield open_store
-        finally:
-            stores.drop(namespace)
 
 
 def _refuse_foreign(folder: Path, sweep: Sweep) -> None:

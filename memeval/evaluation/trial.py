@@ -33,7 +33,7 @@ from memeval.evaluation.rows import TrialRow
 from memeval.evaluation.timelimit import TimeLimitError, within
 from memeval.memory.base import MemoryStore
 from memeval.memory.guard import GuardedStore
-from memeval.messages import WRITES, Intent, Message, Reply, Tool, ToolCall, ToolResult
+from memeval.messages import Intent, Message, Reply, Tool, ToolCall, ToolResult
 from memeval.models.base import CallingMode, ChatModel, Options
 from memeval.models.calling import ask
 from memeval.owncode import own_code
@@ -166,9 +166,7 @@ class TrialRun:
         ctx, trace = self.ctx, TurnTrace(user=turn.user.replace(SAVE_TOOL, self.save_tool))
         self._fill(session, number, turn.filler)
         row = self.note.start_turn(session, number)
-        row.intent = turn.expect.intent if turn.expect else ""
-        row.decoy = bool(turn.expect and WRITES.intersection(turn.expect.forbid))
-        row.strength = turn.strength or ""
+        row.expecting(turn)
         row.perturbed_names, row.request = self.row.perturbed_names, self.row.request
         row.distractors = self.row.distractors
         ctx.query, ctx.answer, ctx.calls, ctx.turn, ctx.messages = trace.user, "", (), number, self.history

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
 from memeval.errors import InfrastructureError, MemevalError
-from memeval.evaluation.fidelity import ledger
+from memeval.evaluation.memories import Memories
 from memeval.evaluation.plan import Cell, opened
 from memeval.evaluation.recorder import TrialResult
 from memeval.evaluation.rows import CellRow
 from memeval.evaluation.runner import GIVE_UP_AFTER
 from memeval.evaluation.sweep import read_sweep
-from memeval.evaluation.trial import Trial, order_tools, run_trial
-from memeval.memory.factory import Stores
+from memeval.evaluation.trial import Trial, run_trial
 from memeval.pytest_plugin.wanted import Place, Wanted
 
 
@@ -72,17 +70,15 @@ class Bench:
         self._name = model
         self._invalid_in_a_row = 0
         self._checked: set[str] = set()
-        self._stores: dict[str, Stores] = {}
         described, base = read_sweep(wanted.sweep(model, files))
         with ExitStack() as stack:
             self._plan = stack.enter_context(opened(described, base, wanted.host))
             self._model = self._plan.models[model]
+            self._memories = stack.enter_context(Memories(self._plan))
             self._stack = stack.pop_all()
 
     def close(self) -> None:
         """Let go of model and stores."""
-        for stores in self._stores.values():
-            stores.close()
         self._stack.close()
 
     def run(self, story: str, place: Place) -> Ran:
@@ -116,15 +112,11 @@ class Bench:
         """Once per cell, before its first story."""
         row = cell.row
         if row.cell not in self._checked:
-            design = cell.spec.design()
-            tools = order_tools(design.tools(), "as_written", 0)
-            options = self._plan.sweep.model_options()
             try:
-                found = ledger(self._model, cell.spec.calling, design.system_prompt(), tools, options)
+                self._plan.check_fidelity(cell)
             except InfrastructureError as error:
                 self.lost = f"{self._name} was lost at the check of fidelity: {error}"
                 raise NoVerdictError(self.lost) from error
-            row.fidelity, row.fidelity_notes, row.tool_tax = found.status, tuple(found.notes), found.tool_tax
             self._checked.add(row.cell)
         if row.fidelity == "unreadable":
             notes = "; ".join(row.fidelity_notes)
@@ -132,11 +124,8 @@ class Bench:
 
     def _trial(self, cell: Cell, trial: Trial) -> TrialResult:
         """One trial on fresh stores."""
-        stores = self._stores_of(cell)
-        try:
-            return run_trial(trial, self._model, cache(partial(stores.fresh, trial.key)))
-        finally:
-            stores.drop(trial.key)
+        with self._memories.fresh(cell, trial.key) as open_store:
+            return run_trial(trial, self._model, open_store)
 
     def _ends_here(self, trial: Trial, result: TrialResult) -> bool:
         """Whether the server is gone, or as good as gone: by the same signs that stop `memeval run`."""
@@ -149,9 +138,3 @@ class Bench:
         if down or self._invalid_in_a_row >= GIVE_UP_AFTER:
             self.lost = f"{self._name} was lost at {trial.scenario.scenario}: {reason.partition(': ')[2]}"
         return bool(self.lost)
-
-    def _stores_of(self, cell: Cell) -> Stores:
-        name = cell.spec.embedder.label
-        if name not in self._stores:
-            self._stores[name] = Stores(self._plan.sweep.store, None, self._plan.embedders[name])
-        return self._stores[name]

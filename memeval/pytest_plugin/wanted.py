@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple, get_args
 
 import pytest
 
+from memeval.cli._common import typed
 from memeval.designs.registry import design_names, open_design
 from memeval.embedding import embedder_names, open_embedder
 from memeval.errors import InfrastructureError, InputError, MemevalError, nearest
@@ -112,19 +112,11 @@ def _entry(text: str, base: Path) -> str | dict[str, Any]:
     words, settings = text.split(" "), {}
     while "=" in words[-1]:
         key, _, value = words.pop().partition("=")
-        settings[key] = _typed(value)
+        settings[key] = typed(value)
     name = " ".join(words)
     if ".py:" in name:
         name = str(base / name)
     return {name: settings} if settings else name
-
-
-def _typed(value: str) -> Any:
-    """A setting as a sweep file would hold it: numbers and truth values are not texts."""
-    try:
-        return json.loads(value)
-    except ValueError:
-        return value
 
 
 def _check_model(name: str, host: str | None) -> None:
