@@ -26,6 +26,9 @@ _COLLECTION = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]{1,158}[a-zA-Z0-9]")
 class Settings:
     """Where memories are kept and how they are searched. `min_score` is a cosine, so -1 to 1.
 
+    `top_k` and `min_score` are those of `memeval memory search` and of a `MemoryService` that is given these
+    settings. No sweep reads them: there each design has its own, `{local2_dual: {top_k: 8, min_score: 0.2}}`.
+
     `chroma_path` is relative to the working folder. An empty `ollama_host` means: ask the environment,
     else the default address.
     """

@@ -66,7 +66,12 @@ def test_seeded_ids_repeat_with_the_seed_and_never_within_it() -> None:
 
 def test_a_topics_id_comes_from_its_key_alone() -> None:
     assert topic_id("user.name") == topic_id("user.name") != topic_id("user.names")
+    assert topic_id("user.name") == "topic-c69f268fb43e3b0bd4643617"  # as in stores that are kept
     assert re.fullmatch(r"topic-[0-9a-f]{24}", topic_id("ключ / *"))
+
+
+def test_a_key_that_is_no_text_has_an_id_too() -> None:
+    assert topic_id("user.\ud83d") != topic_id("user.\ud83e")
 
 
 def test_the_wall_clock_is_in_utc() -> None:

@@ -7,8 +7,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from memeval.analysis.compare import holm, paired
-from memeval.analysis.intervals import rates
-from memeval.analysis.tables import ROW, as_written, asked_to_remember, cell_keys, saved, unwanted
+from memeval.analysis.intervals import FEW, rates
+from memeval.analysis.tables import as_written, asked_to_remember, cell_keys, group_keys, saved, wrote
+from memeval.analysis.unreached import PLACE, with_unreached
 from memeval.evaluation.arguments import plain_name
 from memeval.messages import READS
 
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 STEPS = ("passed", "called", "saved", "recalled", "unwanted")
 """What is counted of a design: trials that passed; please-remember turns in which a tool that saves was
 called, and the right thing stored; recall turns that were answered rightly, controls left out, whose answer
-stands in the conversation; decoy turns in which something was saved. A turn counts if its trial came to it.
+stands in the conversation; decoy turns in which something was saved. What comes out in the end (`passed`,
+`recalled`) is of every valid trial: a question that a broken trial never reached was not answered. The steps
+on the way there (`called`, `saved`, `unwanted`) are of turns that were reached.
 """
 RAN = ("ok", "tool_error", "timeout")
 """Statuses of calls that reached the tool."""
@@ -38,24 +41,28 @@ TOOL, HOOK = "tool", "hook"
 
 def judged(run: Run, step: str) -> pd.DataFrame:
     """The trials or turns that a step is counted over, with the verdict in the column of its name."""
-    turns = run.turns
     if step == "passed":
         return run.trials
+    turns = run.turns
     if step == "recalled":
+        turns = with_unreached(run)
         frame = turns[turns["intent"].isin(READS) & ~turns["decoy"].astype(bool)]
         frame = frame[~_controls(frame)]
         return frame.assign(recalled=_recalled(frame))
     if step == "unwanted":
         frame = turns[turns["decoy"].astype(bool)]
-        return frame.assign(unwanted=unwanted(frame))
+        return frame.assign(unwanted=wrote(frame))
     frame = asked_to_remember(turns)
     return frame.assign(saved=saved(frame))
 
 
 def _recalled(turns: pd.DataFrame) -> pd.Series[bool]:
-    """Whether what was asked for was answered; a turn that broke before its answer was not."""
+    """Whether what was asked for was answered; a turn that broke before its answer, or was never reached,
+    was not."""
     broken = (turns[["called", "arguments", "retrieved"]] == False).any(axis=1)  # noqa: E712  null stays null
-    return turns["answered"].mask(turns["answered"].isna() & broken, False)
+    found = turns["answered"].mask(turns["answered"].isna() & broken, False)
+    elsewhere = found.notna().groupby([turns[name] for name in PLACE]).transform("any")
+    return found.mask(~turns["reached"] & (elsewhere | turns["asks"]), False)
 
 
 def _controls(turns: pd.DataFrame) -> pd.Series[bool]:
@@ -64,8 +71,8 @@ def _controls(turns: pd.DataFrame) -> pd.Series[bool]:
 
     serves = pd.Series([bool(READS & set(named)) for named in turns["serves"]], index=turns.index, dtype=bool)
     used = turns["called"].notna() | turns["retrieved"].notna()
-    place = [turns[name] for name in ("scenario", "session", "turn")]
-    could, did = (column.groupby(place).transform("any") for column in (serves, used))
+    place = [turns[name] for name in PLACE]
+    could, did = (column.groupby(place).transform("any") for column in (serves & turns["reached"], used))
     return could.astype(bool) & ~did.astype(bool)
 
 
@@ -82,13 +89,14 @@ def steps(run: Run, *, level: float = 0.95) -> pd.DataFrame:
 def side_by_side(run: Run, *, level: float = 0.95) -> pd.DataFrame:
     """One row a model, calling mode and variant: its trials, rates and costs.
 
+    `stories` are those it was run on, `common stories` those that all designs rated beside it were run on.
     Each of `STEPS` has its rate (null below five families), `... yes` and `... of`; `passed` also the ends of
     its interval. Tokens and seconds are means over the turns of valid trials. `hook tokens`, `hook requests`
     and `hook seconds` are what the design itself asked of the model; `tool tax` is what its tools cost in
     every prompt, `peak prompt` the longest prompt, in tokens as the server counted them.
     """
     keys = cell_keys(run.trials)
-    table, found = _sizes(run.trials, keys), steps(run, level=level)
+    table, found = sizes(run.trials), steps(run, level=level)
     for step in STEPS:
         part = found[found["step"] == step]
         few = part["few"].astype(bool)
@@ -101,23 +109,35 @@ def side_by_side(run: Run, *, level: float = 0.95) -> pd.DataFrame:
     return table.merge(costs(run), on=keys, how="left")
 
 
-def _sizes(trials: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+def sizes(trials: pd.DataFrame) -> pd.DataFrame:
+    """How much of each design counts: a row a model, calling mode and variant.
+
+    `common stories` are those that every design with five families or more on the same model and calling mode
+    was run on.
+    """
     import pandas as pd
 
-    rows = []
-    for key, group in trials.groupby(keys, sort=True, dropna=False, observed=True):
-        valid = group[group["outcome"] != "invalid"]
-        rows.append(
+    keys, groups = cell_keys(trials), group_keys(trials)
+    rows: list[dict[Any, Any]] = []
+    for _, beside in trials.groupby(groups, sort=True, dropna=False, observed=True):
+        cells = list(beside.groupby(keys, sort=True, dropna=False, observed=True))
+        valid = [cell[cell["outcome"] != "invalid"] for _, cell in cells]
+        rated = [set(cell["scenario"]) for cell in valid if cell["family"].nunique() >= FEW]
+        rows += [
             dict(zip(keys, key, strict=True))
             | {
-                "orders": ", ".join(sorted(set(valid["order"]))),
-                "trials": len(valid),
-                "families": valid["family"].nunique(),
-                "model failures": int((valid["outcome"] == "model_failure").sum()),
-                "invalid": len(group) - len(valid),
+                "orders": ", ".join(sorted(set(counts["order"]))),
+                "trials": len(counts),
+                "stories": counts["scenario"].nunique(),
+                "common stories": len(set.intersection(*rated)) if rated else 0,
+                "families": counts["family"].nunique(),
+                "model failures": int((counts["outcome"] == "model_failure").sum()),
+                "invalid": len(cell) - len(counts),
             }
-        )
-    return pd.DataFrame(rows, columns=[*keys, "orders", "trials", "families", "model failures", "invalid"])
+            for (key, cell), counts in zip(cells, valid, strict=True)
+        ]
+    numbers = ["trials", "stories", "common stories", "families", "model failures", "invalid"]
+    return pd.DataFrame(rows, columns=[*keys, "orders", *numbers])
 
 
 def costs(run: Run) -> pd.DataFrame:
@@ -146,31 +166,36 @@ def costs(run: Run) -> pd.DataFrame:
 
 
 def standing(frame: pd.DataFrame, value: str, *, level: float = 0.95) -> pd.DataFrame:
-    """Every design against the best of its model and calling mode: `..., rate, best, difference, p, near`.
+    """Every design against the best of its model, calling mode and, where the run has two, embedder.
 
     Best is the highest rate among designs with five families or more; surfaces are left out. `p` is of the
     difference paired by family, adjusted by Holm for the designs compared; a design is `near` where chance
     could have made it. Among eight equal designs this group held the true best in 99 to 100 % of simulated
-    runs, while the highest rate alone was two points too high.
+    runs, while the highest rate alone was two points too high. `common` is the number of families that both
+    were run on. Below five a design was not compared: `difference`, `p` and `near` are null.
     """
     import pandas as pd
 
     written = as_written(frame)
-    found = rates(written, [*ROW, "variant"], value=value, level=level)
+    keys = group_keys(written)
+    found = rates(written, [*keys, "variant"], value=value, level=level)
     parts = []
-    for (model, calling), group in found[~found["few"].astype(bool)].groupby(list(ROW), sort=True):
+    for key, group in found[~found["few"].astype(bool)].groupby(keys, sort=True, dropna=False, observed=True):
         group = group.sort_values("rate", ascending=False, kind="stable")
         best = str(group["variant"].iloc[0])
-        mine = written[(written["model"] == model) & (written["calling"] == calling)]
+        mine = written[(written[keys] == list(key)).all(axis=1)]
         gaps = [paired(mine, name, best, value, level=level) for name in group["variant"].iloc[1:]]
-        p = [math.nan, *holm([gap.p for gap in gaps])]
+        adjusted = iter(holm([gap.p for gap in gaps if gap.units >= FEW]))
+        p = [next(adjusted) if gap.units >= FEW else math.nan for gap in gaps]
+        near = [None if math.isnan(chance) else not chance < 1 - level for chance in p]
         parts.append(
             group.assign(
-                best=best, difference=[0.0, *(gap.diff for gap in gaps)], p=p,
-                near=[not chance < 1 - level for chance in p],
+                best=best, common=[group["units"].iloc[0], *(gap.units for gap in gaps)],
+                difference=[0.0, *(gap.diff if gap.units >= FEW else math.nan for gap in gaps)],
+                p=[math.nan, *p], near=pd.array([True, *near], dtype="boolean"),
             )
         )  # fmt: skip
-    columns = [*found.columns, "best", "difference", "p", "near"]
+    columns = [*found.columns, "best", "common", "difference", "p", "near"]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
 
 

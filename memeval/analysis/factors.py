@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from memeval.analysis.compare import holm, over_units, unit_gaps
 from memeval.analysis.intervals import FEW
-from memeval.analysis.tables import SURFACE, as_written, asked_to_remember, cell_keys, saved, unwanted
+from memeval.analysis.tables import SURFACE, as_written, asked_to_remember, cell_keys, saved, wrote
 from memeval.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def _judged(turns: pd.DataFrame, value: str) -> pd.DataFrame:
         raise InputError(f"Factors move {', '.join(MEASURES)}, not {value!r}{nearest(value, MEASURES)}.")
     if value == "unwanted":
         frame = turns[turns["decoy"].astype(bool)]
-        found = unwanted(frame)
+        found = wrote(frame)
     else:
         frame = asked_to_remember(turns)
         found = saved(frame) if value == "saved" else frame[value]

@@ -1,8 +1,10 @@
 """When it is asked to remember, does it? By how strongly it is asked, and beside what nobody asked for.
 
 The ask-strength ladder has six rungs, from naming the saving tool down to a mention of the fact (`RUNGS`).
-A question of a later session stands on the rung on which its fact was told. What is saved where nothing is to
-be saved is the floor: a design that saves everything is high on every rung, and its floor is as high.
+A question of a later session stands on the rung on which its fact was told; one that a broken trial never
+reached was not answered. Turns that ask for no memory are the floor: how often a tool that saves is called
+there, and how often anything is saved. A design that saves everything is high on every rung, and its floor is
+as high.
 
 Left out everywhere is a turn on the rung `save_it` whose conversation had been saved in before it: the user
 asks to save what was said a turn ago, and a model that had done so by itself is right to do nothing.
@@ -21,7 +23,9 @@ from memeval.analysis.compare import paired
 from memeval.analysis.designs import judged
 from memeval.analysis.failures import INVENTED, NO_REPLY, OTHER, RESTRAINT, UNKNOWN
 from memeval.analysis.intervals import FEW, Rate, rate, rates
-from memeval.analysis.tables import ROW, as_written, asked_to_remember, cell_keys, saved, unwanted
+from memeval.analysis.tables import ROW, as_written, asked_to_remember, can_save, cell_keys, saved, wrote
+from memeval.analysis.unreached import with_unreached
+from memeval.messages import WRITES
 from memeval.scenarios.schema import Strength
 
 if TYPE_CHECKING:
@@ -36,6 +40,10 @@ UNASKED, ELSEWHERE, ALL = "unasked", "elsewhere", "all"
 """What stands beside the rungs: turns that ask for no memory, asks that are on no ladder, all asks."""
 STEPS = ("called", "saved", "recalled")
 """A tool that saves was called; the fact was stored by it; the question of a later session was answered."""
+WROTE = "wrote"
+"""Anything was saved, right or wrong: what can be told of turns that ask and of turns that do not."""
+FLOORED = ("called", WROTE)
+"""The steps that have a floor."""
 DROP, GAP = "drop", "gap"
 KNOWN = (OTHER, RESTRAINT, INVENTED, NO_REPLY, UNKNOWN)
 """Failures that no replay tells more about, as `analysis.failures` names them."""
@@ -44,24 +52,44 @@ KNOWN = (OTHER, RESTRAINT, INVENTED, NO_REPLY, UNKNOWN)
 def asked(run: Run) -> pd.DataFrame:
     """The turns that the dose-response curve counts, one row a turn and step: `strength, step, yes`.
 
-    Steps are those of `STEPS`, and `unwanted` of turns that forbid saving or call for no memory, whose
-    strength is `unasked`. `yes` is null where the design has no tool for it. A trial that is told on two
-    rungs has no rung for its questions.
+    Steps are those of `STEPS` and `wrote`. Turns that forbid saving or call for no memory have the strength
+    `unasked` and the steps of `FLOORED`. `yes` is null where the design has no tool for it. A trial that is
+    told on two rungs has no rung for its questions.
     """
     import pandas as pd
 
     turns = as_written(run.turns)
-    told = turns[(turns["strength"] != "") & ~turns["decoy"].astype(bool)]
+    told = _told(turns)
     asks = told[~_saved_before(turns).loc[told.index]]
-    later = _later(judged(run, "recalled"), told)
-    idle = turns[turns["decoy"].astype(bool) | (turns["intent"] == "none")]
+    later = _later(judged(run, "recalled"), _told(as_written(with_unreached(run))))
+    idle = turns[turns["decoy"].astype(bool) | (turns["intent"] == "none")].assign(strength=UNASKED)
     parts = [
         asks.assign(step="called", yes=asks["called"]),
         asks.assign(step="saved", yes=saved(asks)),
         later.assign(step="recalled", yes=later["recalled"]),
-        idle.assign(step="unwanted", yes=unwanted(idle), strength=UNASKED),
+        asks.assign(step=WROTE, yes=wrote(asks)),
+        idle.assign(step="called", yes=_called(run, idle)),
+        idle.assign(step=WROTE, yes=wrote(idle)),
     ]
     return pd.concat(parts, ignore_index=True)
+
+
+def _told(turns: pd.DataFrame) -> pd.DataFrame:
+    """The turns on some rung."""
+    return turns[(turns["strength"] != "") & ~turns["decoy"].astype(bool)]
+
+
+def _called(run: Run, turns: pd.DataFrame) -> pd.Series[bool]:
+    """Whether a tool that saves was called, with success or not, by the calls' intents; null without one.
+
+    Of turns that ask to remember that is their `called`; of others `called` says another thing.
+    """
+    import pandas as pd
+
+    place = ["trial_key", "session", "turn"]
+    calls = run.calls[run.calls["intent"].isin(WRITES) & (run.calls["status"] != "leaked")]
+    made = pd.MultiIndex.from_frame(turns[place]).isin(pd.MultiIndex.from_frame(calls[place]))
+    return pd.Series(made, turns.index, dtype="boolean").where(can_save(turns))
 
 
 def _saved_before(turns: pd.DataFrame) -> pd.Series[bool]:
@@ -90,11 +118,13 @@ def gaps(run: Run, *, level: float = 0.95) -> pd.DataFrame:
     """Two numbers a design and step, as shares: `..., step, measure, diff, lo, hi, p, families, few`.
 
     `drop` is what the strength of asking is worth: the rate on the strongest rung of the run minus that on
-    the weakest (`named` minus `mention`), paired by family. `gap` is whether asking matters at all: the rate
-    over the four rungs that ask minus the rate of unwanted saves. That is Youden's J, sensitivity +
-    specificity - 1 (Cancer 3, 1950, 32-35): 1 for saving when asked and only then, 0 for saving regardless,
-    below 0 for saving the wrong way round. `rate` and `base` are the two rates, `base_families` the families
-    of the second. Below five families on either side only these counts are given.
+    the weakest (`named` minus `mention`), paired by family; of `STEPS`. `gap` is whether asking matters at
+    all: the rate over the four rungs that ask minus that of the same step where nobody asks; of `FLOORED`.
+    That is Youden's J, sensitivity + specificity - 1 (Cancer 3, 1950, 32-35): 1 for saving when asked and
+    only then, 0 for saving regardless, below 0 for saving the wrong way round. Whether what was saved is the
+    right thing has no such floor: beside the gap of `wrote`, `right` is the share of the same turns in which
+    it was. `rate` and `base` are the two rates, `base_families` the families of the second. Below five
+    families on either side no difference is given.
     """
     import pandas as pd
 
@@ -104,16 +134,16 @@ def gaps(run: Run, *, level: float = 0.95) -> pd.DataFrame:
     cells = frame.groupby(keys, sort=True, dropna=False, observed=True)
     for key, group in cells if ends else ():
         named = dict(zip(keys, key, strict=True))
-        idle = group[group["step"] == "unwanted"]
-        for step in STEPS:
-            mine = group[group["step"] == step]
-            if len(ends) > 1:
-                found = _drop(mine, ends[0], ends[-1], level)
-                rows.append(named | {"step": step, "measure": DROP} | found)
-            if step != "recalled":
-                found = _gap(mine[mine["strength"].isin(EXPLICIT)], idle, level)
-                rows.append(named | {"step": step, "measure": GAP} | found)
-    numbers = ["rate", "base", "diff", "lo", "hi", "p", "families", "base_families", "few", "level"]
+        steps = {step: group[group["step"] == step] for step in (*STEPS, WROTE)}
+        for step in STEPS if len(ends) > 1 else ():
+            found = _drop(steps[step], ends[0], ends[-1], level)
+            rows.append(named | {"step": step, "measure": DROP} | found)
+        asks = {step: turns[turns["strength"].isin(EXPLICIT)] for step, turns in steps.items()}
+        for step in FLOORED:
+            found = _gap(asks[step], steps[step][steps[step]["strength"] == UNASKED], level)
+            right = {"right": _rate(asks["saved"], level).rate} if step == WROTE else {}
+            rows.append(named | {"step": step, "measure": GAP} | found | right)
+    numbers = ["rate", "right", "base", "diff", "lo", "hi", "p", "families", "base_families", "few", "level"]
     return pd.DataFrame(rows, columns=[*keys, "step", "measure", "from", "to", *numbers])
 
 

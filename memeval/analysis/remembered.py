@@ -1,8 +1,9 @@
 """Remembered: stricter than passed, since an answer can be right without any memory.
 
 A question counts if it asks, in a later session, for what an earlier one told, and it counts as remembered if
-memory put the value before the model and the answer was right. A fact that can be known or guessed proves
-nothing, so it is left out: where the story marks it guessable, and where the design `none` got it right.
+memory put the value before the model and the answer was right. One that a broken trial never reached was not
+remembered. A fact that can be known or guessed proves nothing, so it is left out: where the story marks it
+guessable, and where the design `none` got it right.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from memeval.analysis.intervals import rates
 from memeval.analysis.tables import ROW, as_written, cell_keys
+from memeval.analysis.unreached import PLACE, with_unreached
 from memeval.evaluation import language
 from memeval.evaluation.stories import Stories, turn_at
 from memeval.messages import READS, WRITES
@@ -26,25 +28,27 @@ if TYPE_CHECKING:
 
 GUESSABLE, LUCKY = "guessable", "answered without memory"
 """Why a question is left out."""
+NOT_REACHED = "not reached"
 
 
 def remembered(run: Run) -> pd.DataFrame:
     """Questions about what an earlier session told, with `remembered`: stricter than `passed`.
 
-    True where the answer was right and memory had put its value before the model; null where that would
-    prove nothing, and `left_out` says why: a fact asked for is marked guessable, or the design `none`, run
-    on the same model and calling mode, once answered a question of the family right. `control` is whether
-    `none` was run on the family at all, `story` whether the story was there to be looked into; where it was
-    not, all questions after a session that asks to remember count, and nothing is known to be guessable.
+    True where the answer was right and memory had put its value before the model; false too where the trial
+    broke before it reached the question (`reached`). Null where an answer would prove nothing, and `left_out`
+    says why: a fact asked for is marked guessable, or the design `none`, run on the same model and calling
+    mode, once answered a question of the family right. `control` is whether `none` reached a question of the
+    family at all, `story` whether the story was there to be looked into; where it was not, all questions
+    after a session that asks to remember count, and nothing is known to be guessable.
     """
     import pandas as pd
 
-    turns = as_written(run.turns)
+    turns = as_written(with_unreached(run))
     questions = turns[turns["intent"].isin(READS) & ~turns["decoy"].astype(bool)]
     stories = Stories(run.manifest, run.folder)
     first = turns[turns["intent"].isin(WRITES)].groupby("scenario")["session"].min()
     kinds: dict[Any, tuple[str | None, bool]] = {}
-    places = list(zip(questions["scenario"], questions["session"], questions["turn"], strict=True))
+    places = list(zip(*(questions[name] for name in PLACE), strict=True))
     for name, session, turn in dict.fromkeys(places):
         story = stories.find(name)
         if isinstance(story, Scenario) and turn_at(story, session, turn):
@@ -56,7 +60,7 @@ def remembered(run: Run) -> pd.DataFrame:
         story=pd.Series([kinds[place][1] for place in places], index=questions.index, dtype=bool),
     )
     frame = frame[frame["left_out"].notna()]
-    bare = frame[(frame["design"] == "none") & (frame["outcome"] != "invalid")]
+    bare = frame[(frame["design"] == "none") & (frame["outcome"] != "invalid") & frame["reached"]]
     mine = list(zip(frame["model"], frame["calling"], frame["family"], strict=True))
     known, lucky = (
         set(zip(part["model"], part["calling"], part["family"], strict=True))
@@ -100,7 +104,10 @@ def kept(questions: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
 
 
 def left_out(questions: pd.DataFrame) -> pd.DataFrame:
-    """Of `remembered`: how many questions of each cell count, and how many do not, for which reason."""
+    """Of `remembered`: how many questions of each cell count, and how many do not, for which reason.
+
+    `not reached` are those that count, as not remembered, although the model had failed before them.
+    """
     import pandas as pd
 
     keys = cell_keys(questions)
@@ -111,8 +118,10 @@ def left_out(questions: pd.DataFrame) -> pd.DataFrame:
         unsure = {"without control": (~group["control"]).sum(), "without story": (~group["story"]).sum()}
         rows.append(
             dict(zip(keys, key, strict=True))
-            | {"questions": len(group), "counted": why[""], GUESSABLE: why[GUESSABLE], LUCKY: why[LUCKY]}
+            | {"questions": len(group), "counted": why[""]}
+            | {NOT_REACHED: int(((group["left_out"] == "") & ~group["reached"]).sum())}
+            | {GUESSABLE: why[GUESSABLE], LUCKY: why[LUCKY]}
             | unsure
         )
-    columns = ["questions", "counted", GUESSABLE, LUCKY, "without control", "without story"]
+    columns = ["questions", "counted", NOT_REACHED, GUESSABLE, LUCKY, "without control", "without story"]
     return pd.DataFrame(rows, columns=[*keys, *columns])

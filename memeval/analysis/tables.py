@@ -37,6 +37,11 @@ def cell_keys(frame: pd.DataFrame) -> list[str]:
     return [*ROW, *more, "variant", *(mark for mark in MARKS if mark in frame)]
 
 
+def group_keys(frame: pd.DataFrame) -> list[str]:
+    """What designs are compared within: the columns of `cell_keys` without the design and its marks."""
+    return [name for name in cell_keys(frame) if name not in ("variant", *MARKS)]
+
+
 def as_written(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows of designs as their authors wrote them; all rows where a run has nothing but other surfaces.
 
@@ -103,11 +108,20 @@ def saving(
 ) -> pd.DataFrame:
     """How often a "please remember" ended in the right thing stored, by design and tool order.
 
-    With `value="called"`: how often a tool that saves was called at all.
+    With `value="called"`: how often a tool that saves was called at all. Where stories were run in one order
+    only, the orders are rates of unlike stories; of `moved` they are not.
     """
     frame = asked_to_remember(turns)
     keys = cell_keys(frame) + (["order"] if by_order else [])
     return rates(frame.assign(saved=saved(frame)), keys, value=value, level=level)
+
+
+def moved(turns: pd.DataFrame, *, value: str = "saved", level: float = 0.95) -> pd.DataFrame:
+    """The rates of `saving` by tool order, over the stories that a design was run on in both orders."""
+    frame = turns[turns["order"].isin(["read_first", "write_first"]) & (turns["outcome"] != "invalid")]
+    keys = [*cell_keys(turns), "scenario"]
+    orders = frame.groupby(keys, dropna=False, observed=True)["order"].transform("nunique")
+    return saving(frame[orders == 2], value=value, level=level)
 
 
 def obeying(turns: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
@@ -119,7 +133,8 @@ def obeying(turns: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
 
 
 def differences(turns: pd.DataFrame, *, value: str = "saved", level: float = 0.95) -> pd.DataFrame:
-    """Every two variants of a model and calling mode compared on the saving rate, paired by family.
+    """Every two variants of a model and calling mode (and embedder, where the run has two) compared on the
+    saving rate, paired by family.
 
     With `value="called"`: on how often a tool that saves was called.
 
@@ -130,28 +145,30 @@ def differences(turns: pd.DataFrame, *, value: str = "saved", level: float = 0.9
 
     frame = asked_to_remember(turns)
     frame = frame.assign(saved=saved(frame))
-    rows = []
-    for (model, calling), group in frame.groupby(list(ROW), sort=True):
+    keys, rows = group_keys(frame), []
+    for key, group in frame.groupby(keys, sort=True, dropna=False, observed=True):
         judged = group[group[value].notna()]
         for one, other in combinations(sorted(judged["variant"].unique()), 2):
             found = paired(judged, other, one, value, level=level)
             if found.units >= FEW:
                 rows.append(
-                    {"model": model, "calling": calling, "a": other, "b": one, "difference": found.diff,
-                     "lo": found.lo, "hi": found.hi, "p": found.p, "families": found.units,
-                     "a better": found.better, "b better": found.worse, "equal": found.ties, "level": level}
+                    dict(zip(keys, key, strict=True))
+                    | {"a": other, "b": one, "difference": found.diff, "lo": found.lo, "hi": found.hi,
+                       "p": found.p, "families": found.units, "a better": found.better,
+                       "b better": found.worse, "equal": found.ties, "level": level}
                 )  # fmt: skip
-    columns = ["model", "calling", "a", "b", "difference", "lo", "hi", "p", "families"]
-    table = pd.DataFrame(rows, columns=[*columns, "a better", "b better", "equal", "level"])
+    numbers = ["difference", "lo", "hi", "p", "families", "a better", "b better", "equal", "level"]
+    table = pd.DataFrame(rows, columns=[*keys, "a", "b", *numbers])
     return table.assign(p=holm(list(table["p"])))
 
 
 def stages(turns: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """Where turns break: per stage the rate among turns that reached it, for turns that ask something of
-    the memory. A stage whose earlier stage broke is null and does not count."""
+    the memory. A stage whose earlier stage broke is null and does not count. Decoys are left out: of them
+    `called` says that nothing was called that must not be."""
     import pandas as pd
 
-    frame = turns[~turns["intent"].isin(["", "none"])]
+    frame = turns[~turns["intent"].isin(["", "none"]) & ~turns["decoy"].astype(bool)]
     keys = cell_keys(frame)
     parts = [rates(frame, keys, value=stage, level=level).assign(stage=stage) for stage in STAGES]
     return pd.concat(parts, ignore_index=True)
@@ -193,16 +210,20 @@ def phantom_saves(turns: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
 def decoys(turns: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
     """How often a turn that forbids saving was saved by the model nevertheless."""
     frame = turns[turns["decoy"].astype(bool)]
-    return rates(frame.assign(unwanted=unwanted(frame)), cell_keys(frame), value="unwanted", level=level)
+    return rates(frame.assign(unwanted=wrote(frame)), cell_keys(frame), value="unwanted", level=level)
 
 
-def unwanted(decoys: pd.DataFrame) -> pd.Series[bool]:
-    """Whether the model saved in a turn that forbids it; null where the design has no tool to save with."""
+def wrote(turns: pd.DataFrame) -> pd.Series[bool]:
+    """Whether the model saved anything in a turn; null where the design has no tool to save with."""
+    return (turns["wrote"] > 0).astype("boolean").where(can_save(turns))
+
+
+def can_save(turns: pd.DataFrame) -> pd.Series[bool]:
+    """Whether the design of a turn has a tool to save with."""
     import pandas as pd
 
-    can_write = [bool(WRITES & set(serves)) for serves in decoys["serves"]]
-    able = pd.Series(can_write, index=decoys.index, dtype=bool)
-    return (decoys["wrote"] > 0).astype("boolean").where(able)
+    able = [bool(WRITES & set(serves)) for serves in turns["serves"]]
+    return pd.Series(able, index=turns.index, dtype=bool)
 
 
 def families(trials: pd.DataFrame) -> pd.DataFrame:

@@ -27,7 +27,10 @@ def show(run: Run, *, designs: bool, exercised: bool, as_json: bool) -> None:
         emit(data)
         return
     if designs:
+        from memeval.reporting.notes import stories_note
+
         _rates(data["designs"])
+        click.echo(f"{note}\n" if (note := stories_note(run.trials)) else "", nl=False)
         _costs(data["designs"])
     if exercised:
         _exercised(data["exercised"])
@@ -36,7 +39,7 @@ def show(run: Run, *, designs: bool, exercised: bool, as_json: bool) -> None:
 def _rates(rows: list[Row]) -> None:
     from memeval.analysis.designs import STEPS
 
-    counts = ("trials", "families")
+    counts = ("trials", "stories", "families")
     trouble = ("model failures", "invalid")
     columns = ["design", "model", "calling", "tools", *(f">{n}" for n in (*counts, *STEPS, *trouble))]
     table(
@@ -50,7 +53,8 @@ def _rates(rows: list[Row]) -> None:
     )  # fmt: skip
     click.echo(
         "passed: of valid trials, with its 95% interval; called, saved: of turns that ask to remember;\n"
-        "recalled: of turns that ask for it in a later session; unwanted: of decoys, something was saved.\n"
+        "recalled: of turns that ask for it in a later session, reached or not;\n"
+        "unwanted: of decoys, something was saved.\n"
         "Rates are means over families; below five families only counts are given.\n"
     )
 

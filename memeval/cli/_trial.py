@@ -72,6 +72,8 @@ def _own_doing(trial: Mapping[str, Any]) -> Iterator[str]:
         requests = "one request" if trial["hook_requests"] == 1 else f"{trial['hook_requests']} requests"
         seconds = f"{trial['seconds_hooks']:.1f} s"
         yield f"asked of the model by the design: {requests}, {trial['hook_tokens']} tokens, {seconds}"
+    if trial["seconds_after_turn"]:
+        yield f"after its answers, in after_turn: {trial['seconds_after_turn']:.2f} s"
 
 
 def _times(counts: Mapping[str, int]) -> str:

@@ -96,7 +96,8 @@ def search(
 ) -> None:  # fmt: skip
     """Find memories near a QUERY, by meaning and by word.
 
-    Shows what is found below `min_score` too, and marks it: a model would not be shown it.
+    Shows what is found below memory.yaml's `min_score` too, and marks it. Both figures are this command's
+    own: what a model is shown is up to its design, whose settings a sweep gives.
     """
     from memeval.embedding import open_embedder
     from memeval.memory.browse import open_existing

@@ -103,6 +103,7 @@ def summary(run: Run) -> dict[str, Any]:
         "finished": run.manifest.get("finished", ""),
         "trials_planned": run.manifest.get("trials", 0),
         "damaged_lines": run.damaged,
+        "left_out": run.left_out,
         "cells": records(rates_table(run)),
         "unsupported": run.manifest.get("unsupported", []),
         "next": f"memeval report {run.folder}",
@@ -123,7 +124,10 @@ def print_rates(data: Mapping[str, Any]) -> None:
     numbers = [f">{name}" for name in ("trials", *rates, "invalid")]
     named = [TOOLS if name == "tool_order" else name for name in more]
     table(["design", "model", "calling", *named, *numbers], rows)
-    click.echo("passed: of valid trials; called, stored: of turns that ask to remember something.\n")
+    click.echo(
+        "passed: of valid trials; called, stored: of turns that ask to remember something. Pooled over\n"
+        "stories and repeats; `memeval report` gives rates by family, with intervals.\n"
+    )
 
 
 def print_notes(run: Run, data: Mapping[str, Any]) -> None:
@@ -139,6 +143,11 @@ def print_notes(run: Run, data: Mapping[str, Any]) -> None:
             )
     if run.damaged:
         click.echo(f"{len(run.damaged)} damaged lines of rows.jsonl were left out: {run.damaged[:10]}")
+    if run.left_out:
+        click.echo(
+            f"Trials left out: {run.left_out}, of other cells, stories, seeds or repeats than the sweep had"
+            " when it was last run."
+        )
     if sum(cell["invalid"] for cell in data["cells"]):
         click.echo("Invalid trials count nowhere; the same command runs them again.")
     if (loads := int(run.trials["loads"].sum())) > len(run.trials) / 2:
@@ -179,16 +188,27 @@ def _dry_run(sweep: str, folder: Path, host: str | None, as_json: bool) -> None:
         del named["tool_order"]
     table(
         list(named.values()),
-        [[cell[name] for name in named] for cell in data["cells"]],
+        [[_repeats(cell) if name == "repeats" else cell[name] for name in named] for cell in data["cells"]],
         title=f"sweep {data['sweep']}: {data['trials']} trials, {data['to_run']} to run",
     )
     _print_unsupported(data["unsupported"])
     tools = orders[0] if len(orders) == 1 else "each cell as its column says"
     click.echo(f"Order: {data['order']}; tools: {tools}.")
+    for uneven in data["uneven_orders"]:
+        click.echo(
+            f"With {uneven['repeats']} repeat{'s' if uneven['repeats'] > 1 else ''} one tool order comes more"
+            f" often (read_first {uneven['read_first']}, write_first {uneven['write_first']}); an even number"
+            " balances them."
+        )
     for perturbed in data["perturbed"]:
         _print_perturbed(perturbed)
     click.echo(f"Estimate: {data['estimate']}.")
     click.echo(f"Results would go to {folder}; nothing was run, nothing was written.")
+
+
+def _repeats(cell: Mapping[str, Any]) -> str:
+    even = cell["scenarios"] * cell["repeats"] == cell["trials"]
+    return f"{'' if even else 'up to '}{cell['repeats']}"
 
 
 def _print_perturbed(perturbed: Mapping[str, Any]) -> None:
@@ -229,8 +249,17 @@ def _perturbed(plan: Plan) -> list[dict[str, Any]]:
     return found
 
 
+def _uneven_orders(plan: Plan) -> list[dict[str, int]]:
+    """The odd numbers of repeats of cells whose tool order is balanced, and how often each order comes."""
+    balanced = [cell for cell in plan.cells if cell.row.tool_order == "balanced" and cell.row.tools]
+    odd = {repeats for cell in balanced for _, repeats in cell.planned.runs if repeats % 2}
+    return [{"repeats": n, "read_first": n - n // 2, "write_first": n // 2} for n in sorted(odd)]
+
+
 def forecast(plan: Plan, folder: Path) -> dict[str, Any]:
     """What a run would do, as data. The estimate is from trials that the folder holds, or there is none."""
+    from memeval.evaluation.plan import BLOCK
+
     done, pace = _earlier(folder, plan.sweep.sweep)
     cells, left, seconds = [], 0, 0.0
     unknown: set[str] = set()
@@ -257,8 +286,10 @@ def forecast(plan: Plan, folder: Path) -> dict[str, Any]:
         "unsupported": plan.unsupported,
         "trials": sum(len(cell.trials) for cell in plan.cells),
         "to_run": left,
-        "order": "models one after the other; within them repeats, cells in random order, scenarios",
+        "order": f"models one after the other; within them repeats, blocks of {BLOCK} scenarios (a run that"
+        " is stopped has all cells on nearly the same ones), cells in random order, scenarios",
         "tool_order": sorted({cell.row.tool_order for cell in plan.cells}),
+        "uneven_orders": _uneven_orders(plan),
         "perturbed": _perturbed(plan),
         "estimated_seconds": None if unknown else round(seconds, 1),
         "estimate": _estimate(left, seconds, unknown),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -104,9 +105,22 @@ class MemoryDesign:
     choices: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
     remembers: ClassVar[Kind] = "note"
     """The kind under which it looks for a fact that a story gives."""
+    version: ClassVar[int] = 1
+    """Raised when what a model can see of a built-in design changes, beyond its prompt and tools: trials of
+    an older version are not taken for new ones."""
 
     def __init__(self, **settings: Any) -> None:
         self.settings: dict[str, Any] = {**self.defaults, **settings}
+
+    def check_range(self, setting: str, least: float, most: float = math.inf) -> None:
+        """Raises InputError where a setting lies outside of a range.
+
+        For the constructor: a limit of 0, taken as it is, would look like an empty memory.
+        """
+        value = self.settings[setting]
+        if not least <= value <= most:
+            ends = f"from {least} to {most}" if most < math.inf else f"{least} or more"
+            raise InputError(f"design {self.name!r}: {setting} is {value}; it must be {ends}")
 
     def tools(self) -> Sequence[Tool]:
         """The tools as written; the trial sets their order."""

@@ -45,14 +45,30 @@ def as_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def fitted(hits: Sequence[Hit], ctx: Context, show: Format, cap: int = CAP) -> tuple[str, Sequence[Hit]]:
+def shortened(text: str, most: int) -> str:
+    """A text of at most `most` characters; what is cut from its end is said."""
+    if len(text) <= most:
+        return text
+    note = "\n({} more characters left out)"
+    kept = max(most - len(note.format(len(text))), 0)
+    return text[:kept] + note.format(len(text) - kept)
+
+
+def fitted(
+    hits: Sequence[Hit], ctx: Context, show: Format, cap: int = CAP, tail: str = ""
+) -> tuple[str, Sequence[Hit]]:
     """The hits as text of at most `cap` characters, cut at whole hits; and the hits that were shown.
 
-    One hit alone is always shown: the trial cuts what is still too long.
+    How many are left out is said behind them, and `tail` stands on lines of its own behind that; both count
+    as part of the text, as the trial cuts what is longer at its end. One hit is always shown, cut within if
+    it alone is too long; a tail may take half of the room at most.
     """
+    behind = f"\n{shortened(tail, cap // 2)}" if tail else ""
     shown = list(hits)
-    while len(said := show(shown, ctx)) > cap and len(shown) > 1:
+    while True:
+        left_out = len(hits) - len(shown)
+        note = f"\n({left_out} more left out to keep this short)" if left_out else ""
+        said, room = show(shown, ctx), cap - len(note) - len(behind)
+        if len(said) <= room or len(shown) <= 1:
+            return f"{shortened(said, room)}{note}{behind}", shown
         shown.pop()
-    if len(shown) < len(hits):
-        said += f"\n({len(hits) - len(shown)} more left out to keep this short)"
-    return said, shown

@@ -9,14 +9,15 @@ The seed's words are its prompt and the form of what is injected. Ours is what i
 relevant, the tool that reads, and `task_type`, which the seed is given by its caller.
 
 The word leg reads what is embedded: of a record whose narrative alone is, no word of its facts. The seed
-asks FTS5 about all columns; `embed: all` comes near that.
+asks FTS5 about all columns; `embed: all` comes near that. Each leg gives four times as many as are injected,
+twelve at least (A6); the seed takes the three nearest and whatever a word matches.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -25,7 +26,7 @@ from memeval.designs import tools as build
 from memeval.designs.base import Context, Injection, MemoryDesign
 from memeval.designs.formats import as_json, fitted
 from memeval.designs.replies import asked_object, lines_of, one_line, storable
-from memeval.errors import InputError, TextTooLongError
+from memeval.errors import InputError, ReadOnlyError, TextTooLongError
 from memeval.memory.base import Candidates
 from memeval.memory.chunking import passages
 from memeval.memory.ranking import Ranker
@@ -113,11 +114,11 @@ class Relevant:
     """An inner ranker's hits that a leg calls a match: cosine at least `min_score`, or found by word.
 
     A vector index always finds something, so the floor is what makes "nothing relevant" an answer (HA-11).
-    `by_title` keeps the best of those with one title, as upstream does; the seed tells runs apart by id.
+    `by_title` keeps the best of those with one title, as upstream does; the seed tells runs apart by id, and
+    so are those without a title.
     """
 
     inner: Ranker
-    worded: frozenset[str]
     min_score: float
     by_title: bool = False
 
@@ -125,17 +126,23 @@ class Relevant:
         """The best `k` of them, in the inner ranker's order."""
         kept: dict[str, Hit] = {}
         for hit in self.inner.rank(candidates, len(candidates)):
-            if (hit.cosine or 0.0) >= self.min_score or hit.record.id in self.worded:
-                kept.setdefault(_title(hit.record) if self.by_title else hit.record.id, hit)
+            if (hit.cosine or 0.0) >= self.min_score or hit.keyword is not None:
+                title = str(hit.record.fields.get("title") or "") if self.by_title else ""
+                kept.setdefault(title or hit.record.id, hit)
         return list(kept.values())[:k]
 
 
 class HarnessRuns(MemoryDesign):
-    """No tools: sessions are compressed when they end, and what fits is put before a later one's turns."""
+    """No tools: sessions are compressed when they end, and what fits is put before a later one's turns.
+
+    Where the model's observation could not be read a stub stands for it in the store. Neither injection nor
+    the tool finds one, unless `inject_stubs`: it would have the model read its own output as findings.
+    """
 
     name = "harness_runs"
     title = "sessions compressed, injected by worth"
     origin = "seed 004"
+    version: ClassVar[int] = 2
     remembers: ClassVar[Kind] = "observation"
     defaults: ClassVar[Mapping[str, Any]] = {
         "write_path": "auto_run",
@@ -196,7 +203,10 @@ class HarnessRuns(MemoryDesign):
             self._compress_and_store(ctx, run[0][0], "\n\n".join(answers).strip())
 
     def _compress_and_store(self, ctx: Context, task: str, output: str) -> None:
-        """One request makes the observation; where it cannot be read a marked stub stands for it."""
+        """One request makes the observation; where it cannot be read a marked stub stands for it.
+
+        What the store cannot keep is left out and counted.
+        """
         prompt = COMPRESS_PROMPT.replace("[:2000]", "").format(task=task, output=output[:OUTPUT_READ])
         made = asked_object(ctx, prompt, num_predict=ROOM)
         title, narrative = one_line(made.get("title")), one_line(made.get("narrative"))
@@ -216,10 +226,15 @@ class HarnessRuns(MemoryDesign):
             **({"stub": True} if stub else {}),
         }
         parts = [narrative] if self.settings["embed"] == "narrative" else [title, narrative, *facts]
-        notes.add(
-            ctx, "\n".join(parts), "observation", fields=fields, origin="hook", by_passage=True,
-            final_score=ctx.final_score,
-        )  # fmt: skip
+        try:
+            notes.add(
+                ctx, "\n".join(parts), "observation", fields=fields, origin="hook", by_passage=True,
+                final_score=ctx.final_score,
+            )  # fmt: skip
+        except ReadOnlyError:
+            raise
+        except (InputError, TextTooLongError):
+            ctx.counts["compress_skipped"] += 1
 
     def _plan(self, ctx: Context, context: str) -> str:
         """The plan as text, and counted how much of its prior work stands in what it was made from.
@@ -241,24 +256,21 @@ class HarnessRuns(MemoryDesign):
         return build.answer(self._get_context(ctx, args["query"]), ctx, show=format_context)
 
     def _get_context(self, ctx: Context, task: str) -> list[Hit]:
-        """The observations that fit a task, best first.
+        """The observations that fit a task, best first, of all that either leg finds.
 
-        Both legs are asked the task as it is, which gives every candidate its true cosine (A3); a second
-        search, for the keywords alone, says which of them a word really finds.
+        The leg by meaning looks for the task, the leg by word for its keywords alone; what only a word finds
+        is ranked by its true cosine with the task (A3).
         """
+        if not task.strip():
+            raise InputError("query is empty; say what to look for.")
         stubs = replace(OBSERVATIONS, fields={"stub": True})
         left_out = () if self.settings["inject_stubs"] else (record.id for record in ctx.store.find(stubs))
         where = replace(OBSERVATIONS, exclude=frozenset(left_out))
-        worded: Iterable[str] = ()
-        if keywords := extract_keywords(task):
-            k = max(notes.OVERFETCH * self.settings["top_k"], notes.AT_LEAST)
-            found = ctx.store.candidates(" ".join(keywords), where, k)
-            ranked = zip(found.records, found.keyword_rank, strict=True)
-            worded = (record.id for record, rank in ranked if rank)
+        k = max(notes.OVERFETCH * self.settings["top_k"], notes.AT_LEAST)
+        found = ctx.store.candidates(task, where, k, words=" ".join(extract_keywords(task)))
         quality = QualityWeighted(scale=self.settings["scale"])
-        by_title = self.settings["dedupe"] == "title"
-        ranker = Relevant(quality, frozenset(worded), self.settings["min_score"], by_title)
-        return notes.find(ctx, task, where, ranker, self.settings["top_k"])
+        ranker = Relevant(quality, self.settings["min_score"], self.settings["dedupe"] == "title")
+        return ranker.rank(found, self.settings["top_k"])
 
     @staticmethod
     def _run(ctx: Context) -> list[tuple[str, str]]:

@@ -8,6 +8,7 @@ descriptions of the parameters of the four tools, taken from the two.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -83,7 +84,7 @@ def show_episodes(hits: Sequence[Hit], ctx: Context) -> str:
     for number, hit in enumerate(hits, 1):
         fields, day = hit.record.fields, f"{hit.record.created_at:%Y-%m-%d}"
         lines += ["", f"{number}. (relevance: {hit.score:.2f}) {day}"]
-        if "query" in fields:
+        if "query" in fields and "answer" in fields:
             lines += [f"   Q: {fields['query']}", f"   A: {fields['answer']}"]
         else:
             lines.append(f"   {hit.record.text}")
@@ -91,7 +92,11 @@ def show_episodes(hits: Sequence[Hit], ctx: Context) -> str:
 
 
 class _Local2(MemoryDesign):
-    """What both designs share: the prompt, the settings, and the ingest of every turn."""
+    """What both designs share: the prompt, the settings, and the ingest of every turn.
+
+    `write_path: auto_unread` ingests only turns in which no tool that reads was called, so that an answer
+    made of a memory is not kept as another one (A13).
+    """
 
     remembers: ClassVar[Kind] = "episodic"
     defaults: ClassVar[Mapping[str, Any]] = {
@@ -102,7 +107,7 @@ class _Local2(MemoryDesign):
         "min_score": 0.3,
     }
     choices: ClassVar[Mapping[str, tuple[Any, ...]]] = {
-        "write_path": ("auto_turn", "tool", "off"),
+        "write_path": ("auto_turn", "tool", "off", "auto_unread"),
         "topic_prefix": ("enforce", "advise"),
         "descriptions": ("as_written", "length_matched"),
     }
@@ -129,8 +134,11 @@ class _Local2(MemoryDesign):
 
     def after_turn(self, ctx: Context) -> None:
         """The seed's MemoryAgent: question and answer go in as one episode; an empty answer is not kept."""
-        if self.settings["write_path"] != "auto_turn":
-            return
+        match self.settings["write_path"]:
+            case "tool" | "off":
+                return
+            case "auto_unread" if self._has_read(ctx):
+                return
         metadata: dict[str, Scalar] = {
             "query": ctx.query,
             "answer": ctx.answer,
@@ -141,6 +149,18 @@ class _Local2(MemoryDesign):
         }
         notes.ingest_turn(ctx, f"Q: {ctx.query}\nA: {ctx.answer}", "episodic", metadata)
 
+    def _has_read(self, ctx: Context) -> bool:
+        """Whether a tool that reads was called in this turn.
+
+        A model may write `Memory-Recall`, and a tool that is split is called by its name and its mode's.
+        """
+        reading = tuple(_letters(tool.name) for tool in self.tools() if tool.effect == "read")
+        return any(_letters(call.name).startswith(reading) for call in ctx.calls)
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.rpartition(".")[2].lower())
+
 
 class Local2Dual(_Local2):
     """Two tools. `memory_recall` looks up a key or searches, by which argument it is given."""
@@ -148,6 +168,10 @@ class Local2Dual(_Local2):
     name = "local2_dual"
     title = "two tools, one dual-mode"
     origin = "seed 000, first plan"
+    choices: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        **_Local2.choices,
+        "descriptions": ("as_written",),  # length is matched to these two tools
+    }
 
     def _tools(self) -> Sequence[Tool]:
         recall = build.tool(

@@ -112,7 +112,8 @@ def rate(ctx: Context, record_id: str, critic: float) -> bool:
 
 def pinned_id(fact: str) -> str:
     """The id of a pinned fact, from its words: the same fact is kept once."""
-    return f"pinned:{sha256(fact.encode()).hexdigest()[:16]}"
+    # half a surrogate pair has an id, too: refusing it is the store's
+    return f"pinned:{sha256(fact.encode(errors='surrogatepass')).hexdigest()[:16]}"
 
 
 def _missing(tool: str, what: str) -> ToolResult:
@@ -181,6 +182,7 @@ class Local2Search(_Local2):
     name = "local2_search"
     title = "every turn kept, one search tool"
     origin = ORIGIN
+    version: ClassVar[int] = 2
     defaults: ClassVar[Mapping[str, Any]] = {
         "write_path": "auto_turn",
         "entities": "rule",
@@ -191,7 +193,7 @@ class Local2Search(_Local2):
         "critic_weight": 0.05,
     }
     choices: ClassVar[Mapping[str, tuple[Any, ...]]] = {
-        "write_path": _Local2.choices["write_path"],
+        "write_path": ("auto_turn", "off", "auto_unread"),
         "entities": ("rule", "model", "off"),
     }
 
@@ -250,12 +252,19 @@ class Local2Search(_Local2):
         if not self.settings["merge"]:
             return
         where = replace(EPISODES, origin="hook", exclude=frozenset({episode.id}))
+        embed = ctx.store.embedder.embed
         try:
             near = ctx.store.candidates(episode.text, where, self.settings["top_k"], words=False).records
-            vectors = ctx.store.embedder.embed([episode.text, *(old.text for old in near)])
+            vector = embed([episode.text])[0]
         except TextTooLongError:  # kept by passage, it is too long to be compared as a whole
+            ctx.counts["merge_too_long"] += 1
             return
-        for old, likeness in zip(near, cosines(vectors[1:], vectors[0]), strict=True):
+        for old in near:
+            try:
+                likeness = cosines(embed([old.text]), vector)[0]
+            except TextTooLongError:  # it alone is left out, the others are compared
+                ctx.counts["merge_too_long"] += 1
+                continue
             if likeness >= self.settings["merge"]:
                 ctx.store.delete(old.id)
                 ctx.counts["merged"] += 1
@@ -272,6 +281,10 @@ class Local2Tiers(Local2Search):
         "relay_min_score": 0.75,
         "relay_cap": 2,
         "relay_third": 0.90,
+    }
+    choices: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        **Local2Search.choices,
+        "write_path": _Local2.choices["write_path"],
     }
 
     def _tools(self) -> Sequence[Tool]:

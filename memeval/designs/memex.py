@@ -29,6 +29,7 @@ from memeval.designs import notes
 from memeval.designs import tools as build
 from memeval.designs.base import Context, Injection, MemoryDesign
 from memeval.designs.compact_tool import ARCHIVE
+from memeval.designs.formats import CAP, shortened
 from memeval.designs.window import about_to_send, check_share, in_use
 from memeval.errors import InputError
 from memeval.memory.codec import whole
@@ -106,8 +107,7 @@ class Memex(MemoryDesign):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         check_share("threshold", self.settings["threshold"])
-        if self.settings["summary_tokens"] < 1:
-            raise InputError(f"summary_tokens is {self.settings['summary_tokens']}, but must be at least 1")
+        self.check_range("summary_tokens", 1)
         self.mode: str = self.settings["mode"]
 
     def system_prompt(self) -> str:
@@ -182,13 +182,21 @@ class Memex(MemoryDesign):
         if record is None or record.kind != "archive":
             known = self._known(ctx, _index) or "none"
             raise InputError(f"Index {index[:64]!r} not found. Available: {known}")
-        return _retrieved(Hit(record=record, score=1.0))
+        return self._retrieved(ctx, Hit(record=record, score=1.0))
 
-    @staticmethod
-    def _find(args: Mapping[str, Any], ctx: Context) -> ToolResult:
+    def _find(self, args: Mapping[str, Any], ctx: Context) -> ToolResult:
         hits = notes.find(ctx, args["query"], ARCHIVE, WeightedFusion(weight=1.0), 1)
         # a record that no word found scores 0 and still is a candidate, by its meaning
-        return _retrieved(hits[0]) if hits and hits[0].keyword is not None else ToolResult(text=NO_MATCH)
+        if not hits or hits[0].keyword is None:
+            return ToolResult(text=NO_MATCH)
+        return self._retrieved(ctx, hits[0])
+
+    def _retrieved(self, ctx: Context, hit: Hit) -> ToolResult:
+        """A block as it is shown: with room for the status behind it, as the trial would cut that off."""
+        record = hit.record
+        head = f"Retrieved [{_index(record)}] ({len(record.text)} chars):\n\n"
+        shown = shortened(record.text, CAP - len(head) - len(self._ending(ctx)))
+        return ToolResult(text=head + shown, hits=(replace(hit, record=replace(record, text=shown)),))
 
     # hooks
 
@@ -197,9 +205,8 @@ class Memex(MemoryDesign):
         return Injection(self._status(ctx, ctx.messages, self._known(ctx, _pair, "; ")))
 
     def on_result(self, ctx: Context, call: ToolCall, result: ToolResult) -> ToolResult:
-        """Every observation ends with the status."""
-        status = self._status(ctx, ctx.messages, self._known(ctx, _index))
-        return replace(result, text=f"{result.text}\n\n{status}")
+        """What a call that ran gives ends with the status."""
+        return replace(result, text=result.text + self._ending(ctx))
 
     def compact(self, ctx: Context, messages: Sequence[Message], directive: str) -> list[Message] | None:
         """The summary a call left takes the place of all but the system message and the current one."""
@@ -223,6 +230,9 @@ class Memex(MemoryDesign):
         records = [] if self.mode == "lossy" else ctx.store.find(ARCHIVE)
         more = [f"and {len(records) - LISTED} older"] if len(records) > LISTED else []
         return by.join([*map(show, records[-LISTED:]), *more])
+
+    def _ending(self, ctx: Context) -> str:
+        return f"\n\n{self._status(ctx, ctx.messages, self._known(ctx, _index))}"
 
     def _status(self, ctx: Context, messages: Sequence[Message], known: str = "") -> str:
         used = in_use(ctx, messages, self.tools())
@@ -271,9 +281,3 @@ def _index(record: Record) -> str:
 
 def _pair(record: Record) -> str:
     return " - ".join(filter(None, [_index(record), str(record.fields.get("description", ""))]))
-
-
-def _retrieved(hit: Hit) -> ToolResult:
-    record = hit.record
-    text = f"Retrieved [{_index(record)}] ({len(record.text)} chars):\n\n{record.text}"
-    return ToolResult(text=text, hits=(hit,))

@@ -5,7 +5,9 @@ An InputError says, in a sentence the model can act on, why nothing was done; th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import SequenceMatcher
 from typing import Any
 
 from memeval.designs.base import Context
@@ -19,6 +21,8 @@ MAX_ID = 256
 MAX_TAGS, MAX_TAG = 16, 64
 OVERFETCH, AT_LEAST = 4, 12
 """A ranker that reorders needs more to choose from than it returns (A6)."""
+NEAR_MISS = 0.75
+"""How alike two words of topic keys are, from 0 to 1, to be taken for the same one written otherwise."""
 
 
 def check_content(content: str, empty: str = "content is empty; give the text to remember.") -> str:
@@ -99,6 +103,32 @@ def look_up(ctx: Context, record_id: str, kinds: Sequence[Kind], missing: str) -
     if record is None or record.kind not in kinds:
         raise InputError(missing.format(id=wanted[:MAX_ID]))
     return record
+
+
+def near_miss(ctx: Context, key: str) -> bool:
+    """Whether a topic is kept under a key much like this one, which is not kept itself (A11).
+
+    Without what stands before the first point, every word of the key with fewer words opens one of the
+    other's, is opened by it, or is three quarters alike: `user.lang` and `user.language_preference`, not
+    `user.name` and `user.age`.
+    """
+    wanted = _words(key)
+    topics = ctx.store.find(Where(kinds=("topic",)))
+    return any(_alike(wanted, _words(str(topic.fields.get("topic", "")))) for topic in topics)
+
+
+def _words(key: str) -> list[str]:
+    return re.findall(r"[^\W_]+", (key.partition(".")[2] or key)[:MAX_ID])
+
+
+def _alike(one: Sequence[str], other: Sequence[str]) -> bool:
+    few, many = sorted((one, other), key=len)
+    return bool(few) and all(any(_same_word(word, another) for another in many) for word in few)
+
+
+def _same_word(one: str, other: str) -> bool:
+    opens = one.startswith(other) or other.startswith(one)
+    return opens or SequenceMatcher(None, one, other).ratio() >= NEAR_MISS
 
 
 def change(

@@ -1,31 +1,35 @@
 """Oxydra, as seeds 002 and 003 describe it: four tools over notes in plain sentences, later with tags.
 
-Names, parameters, descriptions, timeouts and results are the seeds' (tools: 70-153 of `002`, 245-382 of
+Names, parameters, descriptions, timeouts, ids and results are the seeds' (tools: 70-153 of `002`, 245-382 of
 `003`); `oxydra_prompt` holds their words. The messages of success and of an unknown note are those Oxydra
 shipped (2.C.1 of the requirements). What they leave open is ours: hints in errors, scores to two places, what
-a scratchpad answers.
+a scratchpad answers, and the line behind the array where a `top_k` is out of range (A24).
 
-A search has no lowest score, as in both seeds, so once there is a note any query finds one. A filter by tags
-leaves the conversation out, because its messages have none.
+A search has no lowest score, as in both seeds, so once there is a note any query finds one. Of equal scores
+the newest stands first, as Oxydra shipped it (2.C.2). A note is one result, by its best passage (A21);
+one result a passage is not offered, as stores rank whole records. A filter by tags leaves the conversation
+out, because its messages have none.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, ClassVar
+from uuid import UUID
 
 from memeval.designs import notes
 from memeval.designs import oxydra_prompt as say
 from memeval.designs import tools as build
 from memeval.designs.base import Context, MemoryDesign
-from memeval.designs.formats import as_json, json_list, shown_text
+from memeval.designs.formats import CAP, as_json, json_list, shown_text
 from memeval.designs.scrub import scrub
 from memeval.errors import InputError, ReadOnlyError, TextTooLongError
 from memeval.memory.ranking import WeightedFusion
 from memeval.messages import Tool, ToolCall, ToolResult
-from memeval.records import Hit, Kind, Record, Where
+from memeval.records import Hit, Ids, Kind, Record, Where
 
 SEARCH_SECONDS, WRITE_SECONDS = 15.0, 10.0
 MOST_RESULTS = 20
@@ -36,6 +40,7 @@ SCRATCHPAD_BYTES = 8 * 1024
 class _Oxydra(MemoryDesign):
     """What both designs share: four tools over a user's notes, and the messages of each session."""
 
+    version: ClassVar[int] = 2
     words: ClassVar[Mapping[str, str]] = say.NOTES
     content: ClassVar[str | Mapping[str, Any]] = say.CONTENT
     note_tags: ClassVar[str] = ""
@@ -79,13 +84,17 @@ class _Oxydra(MemoryDesign):
 
     def _searcher(self) -> build.Run:
         # made with the tools, so that a weight that is none is refused before the first trial
-        ranker = WeightedFusion(1 - self.settings["vector_weight"], "minmax")
+        ranker = WeightedFusion(1 - self.settings["vector_weight"], "minmax", newest_first=True)
 
         def run(args: Mapping[str, Any], ctx: Context) -> ToolResult:
-            k = notes.limited(args.get("top_k"), self.settings["top_k"], MOST_RESULTS)
-            return build.search(
-                ctx, args["query"], self._where(args, ctx), ranker, k, show=json_list(self.shown), empty="[]"
-            )
+            asked = args.get("top_k")
+            k = notes.limited(asked, self.settings["top_k"], MOST_RESULTS)
+            said = "" if asked in (None, k) else f"\n(top_k can be 1 to {MOST_RESULTS}; {k} was taken)"
+            found = build.search(
+                ctx, args["query"], self._where(args, ctx), ranker, k,
+                show=json_list(self.shown), empty="[]", cap=CAP - len(said),
+            )  # fmt: skip
+            return replace(found, text=found.text + said)
 
         return run
 
@@ -103,18 +112,22 @@ class _Oxydra(MemoryDesign):
         )  # fmt: skip
 
     def shown(self, hit: Hit) -> dict[str, Any]:
-        """A result: the passage found and its note's id, which is empty for a message."""
+        """A result: the passage found, without known secrets, and its note's id, empty for a message."""
         is_note = hit.record.kind == "note"
         return {
             "note_id": hit.record.id if is_note else "",
-            "text": shown_text(hit),
+            "text": scrub(shown_text(hit)),
             "score": round(hit.score, 2),
             "source": "user_memory" if is_note else "conversation",
         }
 
     def on_result(self, ctx: Context, call: ToolCall, result: ToolResult) -> ToolResult:
-        """The result without known secrets."""
-        text = scrub(result.text)
+        """An error without known secrets.
+
+        What else is told is JSON and scrubbed text by text as it is made: a key without an end would take the
+        rest of the array with it.
+        """
+        text = scrub(result.text) if result.is_error else result.text
         return result if text == result.text else replace(result, text=text)
 
     def after_turn(self, ctx: Context) -> None:
@@ -185,24 +198,36 @@ class OxydraTags(_Oxydra):
         return "hash" if backend == "deterministic" else offered
 
     def shown(self, hit: Hit) -> dict[str, Any]:
-        """A result with its note's tags and dates."""
-        record = hit.record
-        dates = {"created_at": _iso(record.created_at), "updated_at": _iso(record.updated_at)}
-        return {**super().shown(hit), "tags": list(record.tags), **dates}
+        """A result with its note's tags and `created_at`, and nothing else, as the seed has it (OE-4).
+
+        Oxydra later showed `updated_at` as well (2.C.1): here it is stored and not shown.
+        """
+        tags = [scrub(tag) for tag in hit.record.tags]
+        return {**super().shown(hit), "tags": tags, "created_at": _iso(hit.record.created_at)}
 
     def _tools(self) -> list[Tool]:
         return super()._tools() + (_scratchpad() if self.settings["scratchpad"] else [])
 
 
 def _for_a_user(tool: Tool) -> Tool:
-    """The tool, refused where nobody is known to be the user (OX-11)."""
+    """The tool, refused where nobody is known to be the user (OX-11), and with the seed's ids (OX-4)."""
 
     def run(args: Mapping[str, Any], ctx: Context) -> ToolResult:
         if not ctx.scope.user:
             return build.failed("user context is not available; memory cannot be used in this conversation.")
-        return tool.run(args, ctx)
+        return tool.run(args, replace(ctx, ids=_uuids(ctx.ids)))
 
     return replace(tool, run=run)
+
+
+def _uuids(ids: Ids) -> Ids:
+    """Ids with a UUID of version 4 behind their prefix, the same again for the same `ids`."""
+
+    def fresh(prefix: str) -> str:
+        digest = hashlib.sha256(ids(prefix).encode()).digest()
+        return f"{prefix}-{UUID(bytes=digest[:16], version=4)}"
+
+    return fresh
 
 
 def _done(what: str) -> Callable[[Record], str]:
@@ -221,7 +246,8 @@ def _scratchpad() -> list[Tool]:
         return kept
 
     def read(_args: Mapping[str, Any], ctx: Context) -> ToolResult:
-        return ToolResult(text=as_json({"items": pads(ctx).get((ctx.scope.user, ctx.scope.session), [])}))
+        items = pads(ctx).get((ctx.scope.user, ctx.scope.session), [])
+        return ToolResult(text=as_json({"items": [scrub(item) for item in items]}))
 
     def write(args: Mapping[str, Any], ctx: Context) -> ToolResult:
         items = list(args["items"])

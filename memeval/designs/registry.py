@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoints, entry_points
 from pathlib import Path
-from types import CodeType, FunctionType
 from typing import Any, TypeVar
 
 from memeval.designs.base import MemoryDesign
 from memeval.designs.baselines import FullContext, NoMemory
+from memeval.designs.codehash import canonical, code_hash
 from memeval.designs.compact_tool import CompactTool
 from memeval.designs.harness_runs import HarnessRuns
 from memeval.designs.local2 import Local2Dual, Local2Single
@@ -51,8 +51,7 @@ def register(design: D) -> D:
     _checked_design(design, "what register was given")
     if not re.fullmatch(r"[A-Za-z_][\w-]*", design.name):
         raise InputError(f"{design.__name__}.name is {design.name!r}; give it a name such as 'my_design'")
-    if any(design.name == known.name and design is not known for known in _BUILT_IN):
-        raise InputError(f"{design.name!r} is the name of a built-in design; give yours another name")
+    _check_name(design)
     _DESIGNS[design.name] = design
     return design
 
@@ -103,13 +102,17 @@ class DesignSpec:
         design = self()
         with own_code(f"design {self.design.name!r}"):
             prompt, tools = design.system_prompt(), [tool.schema() for tool in design.tools()]
-        shown = {
+        shown: dict[str, Any] = {
             "design": self.design.name,
-            "settings": {k: repr(v) for k, v in sorted(design.settings.items())},
+            "settings": {k: canonical(v) for k, v in sorted(design.settings.items())},
             "prompt": prompt,
             "tools": tools,
-            "code": _code_hash(self.design) if self.user_written else "",
-        } | ({"surface": self.surface.label} if self.surface.label else {})
+            "code": code_hash(self.design) if self.user_written else "",
+        }
+        if self.surface.label:
+            shown["surface"] = self.surface.label
+        if self.design.version > 1:  # the first version is not written, so that finished trials stay known
+            shown["version"] = self.design.version
         return hashlib.sha256(json.dumps(shown, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -145,7 +148,8 @@ def _find(name: str, base: Path | None) -> type[MemoryDesign]:
     for point in _installed():
         if point.name == name:
             with own_code(f"design {name!r} of package {point.dist.name if point.dist else point.value!r}"):
-                return _checked_design(point.load(), f"entry point {name!r} ({point.value})")
+                design = _checked_design(point.load(), f"entry point {name!r} ({point.value})")
+                return _named(design, design.__name__)
     raise InputError(f"there is no design {name!r}{nearest(name, design_names())}")
 
 
@@ -163,51 +167,21 @@ def _from_file(name: str, base: Path) -> type[MemoryDesign]:
     if not (inspect.isclass(design) and issubclass(design, MemoryDesign)):
         classes = [k for k, v in vars(module).items() if inspect.isclass(v) and issubclass(v, MemoryDesign)]
         raise InputError(f"{path} has no design {class_name!r}{nearest(class_name, classes)}")
-    if not design.name:
+    return _named(design, class_name)
+
+
+def _named(design: type[MemoryDesign], class_name: str) -> type[MemoryDesign]:
+    """A design under its own name, which is its class's unless it says one: a base's stands for the base."""
+    if "name" not in vars(design):
         design.name = class_name
+    _check_name(design)
     return design
 
 
-def _code_hash(design: type) -> str:
-    """A hash of a person's own code: the class, its bases, and the functions of theirs that it calls.
-
-    Bytecode and constants, because the source of a class from a notebook cell cannot be had.
-    """
-    seen: set[Any] = set()
-    digest = hashlib.sha256()
-
-    def visit(thing: Any) -> None:
-        thing = thing.fget if isinstance(thing, property) else getattr(thing, "__func__", thing)
-        if isinstance(thing, FunctionType):
-            if thing in seen or thing.__module__.startswith("memeval."):
-                return
-            seen.add(thing)
-            digest.update(_code_bytes(thing.__code__) + repr(thing.__defaults__).encode())
-            for name in _names(thing.__code__):
-                visit(thing.__globals__.get(name))
-        elif inspect.isclass(thing) and thing.__module__ in own and thing not in seen:
-            seen.add(thing)
-            for base in thing.__mro__:
-                if base.__module__ in own:
-                    for name, member in sorted(vars(base).items()):
-                        if not name.startswith("__") or name == "__init__":
-                            digest.update(name.encode())
-                            visit(member)
-        elif isinstance(thing, str | int | float | bool | tuple | list | dict):
-            digest.update(repr(thing).encode())
-
-    own = {
-        base.__module__ for base in design.__mro__ if not base.__module__.startswith(("memeval.", "builtins"))
-    }
-    visit(design)
-    return digest.hexdigest()
-
-
-def _code_bytes(code: CodeType) -> bytes:
-    consts = [_code_bytes(c) if isinstance(c, CodeType) else repr(c).encode() for c in code.co_consts]
-    return code.co_code + b"|".join(consts) + repr((code.co_names, code.co_varnames)).encode()
-
-
-def _names(code: CodeType) -> list[str]:
-    inner = [name for const in code.co_consts if isinstance(const, CodeType) for name in _names(const)]
-    return [*code.co_names, *inner]
+def _check_name(design: type[MemoryDesign]) -> None:
+    """Raises InputError where a design has the name of a built-in one: their rows would be taken together."""
+    if any(design.name == known.name and design is not known for known in _BUILT_IN):
+        raise InputError(
+            f"{design.__name__}.name is {design.name!r}, as a built-in design is called; "
+            "give yours another name"
+        )

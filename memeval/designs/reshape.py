@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memeval.errors import InputError
@@ -14,7 +14,16 @@ MERGED = "memory"
 ACTION = "action"
 
 
-def merged(tools: Sequence[Tool]) -> list[Tool]:
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A tool as it is shown, the name of the design's own behind it, and what that is always given."""
+
+    tool: Tool
+    of: str
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+
+
+def merged(tools: Sequence[Tool], name: str = MERGED) -> list[Tool]:
     """All tools as one, which takes the name of a tool as its `action`; a single tool stays as it is.
 
     Raises InputError where two tools mean different types by one parameter.
@@ -47,7 +56,7 @@ def merged(tools: Sequence[Tool]) -> list[Tool]:
     action = {"type": "string", "enum": list(by_name), "description": "What to do."}
     return [
         Tool(
-            name=MERGED, description=f"One tool for several actions. The actions are:\n{does}",
+            name=name, description=f"One tool for several actions. The actions are:\n{does}",
             parameters={
                 "type": "object", "properties": {ACTION: action, **_united(tools)}, "required": [ACTION],
             },
@@ -90,12 +99,12 @@ def _error(said: str) -> ToolResult:
     return ToolResult(text=f"Error: {said}", is_error=True)
 
 
-def split(tools: Sequence[Tool]) -> list[Tool]:
+def split(tools: Sequence[Tool]) -> list[Part]:
     """Every dual-mode tool as single-purpose ones, where its intents tell the modes apart; others stay."""
     return [part for tool in tools for part in _split(tool)]
 
 
-def _split(tool: Tool) -> list[Tool]:
+def _split(tool: Tool) -> list[Part]:
     properties: Mapping[str, Any] = tool.parameters.get("properties", {})
     required = list(tool.parameters.get("required", ()))
     for name in required:  # a dispatcher: each value of one parameter is a mode
@@ -114,7 +123,7 @@ def _split(tool: Tool) -> list[Tool]:
             _mode(tool, name, text, {name: part}, [name], {})
             for (name, part), text in zip(properties.items(), texts, strict=True)
         ]
-    return [tool]
+    return [Part(tool, tool.name)]
 
 
 def _differ(tool: Tool, calls: Sequence[Mapping[str, Any]]) -> bool:
@@ -126,15 +135,16 @@ def _differ(tool: Tool, calls: Sequence[Mapping[str, Any]]) -> bool:
 def _mode(
     tool: Tool, name: str, description: str, properties: Mapping[str, Any], required: list[str],
     fixed: Mapping[str, Any],
-) -> Tool:  # fmt: skip
+) -> Part:  # fmt: skip
     """One mode of a tool as a tool of its own; the tool itself does the work."""
     schema: dict[str, Any] = {"type": "object", "properties": dict(properties)}
-    return replace(
+    shown = replace(
         tool, name=f"{tool.name}_{name}", description=description,
         parameters=schema | ({"required": required} if required else {}),
         intents=lambda args: tool.intents({**args, **fixed}),
         run=lambda args, ctx: tool.run({**args, **fixed}, ctx),
     )  # fmt: skip
+    return Part(shown, tool.name, fixed)
 
 
 def _modes(description: str, count: int) -> list[str]:

@@ -22,9 +22,10 @@ _SECRETS = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+# `_` may stand before the name, as in OPENAI_API_KEY, but no letter or digit.
 _NAMED = re.compile(
-    r"""(?ix)\b((?:api[ _-]?key|access[ _-]?token|auth[ _-]?token|secret(?:[ _-]?key)?|password|passwd|token)
-        \\?["']?\s*(?:=|:)\s*\\?["']?)([^\s"'\\,;]{6,})"""
+    r"""(?ix)(?<![^\W_])((?:api[ _-]?key|access[ _-]?(?:key|token)|auth[ _-]?token|secret(?:[ _-]?key)?
+        |password|passwd|token)\\?["']?\s*(?:=|:)\s*\\?["']?)([^\s"'\\,;]{6,})"""
 )
 _BEARER = re.compile(r"(?i)\b(bearer\s+)([A-Za-z0-9._~+/-]{16,}=*)")
 

@@ -119,6 +119,12 @@ class SelfEditing(MemoryDesign):
     }
     choices: ClassVar[Mapping[str, tuple[Any, ...]]] = {"write_gate": ("off", "on")}
 
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.check_range("core_entries", 1)
+        self.check_range("core_tokens", 1)
+        self.check_range("min_score", -1, 1)
+
     def system_prompt(self) -> str:
         return PROMPT
 

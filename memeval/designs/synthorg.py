@@ -74,6 +74,7 @@ COMPACT = (
     "rarely: when one task is done and another begins, never within a task."
 )
 COMPACT_SAID = "The older part of this conversation will be summarized when the next turn starts."
+TOO_SOON = f"Nothing to summarize yet: the last {KEPT_TURNS} turns always stay as they are."
 SUMMARY = "Summary of the earlier conversation:\n{}"
 SEARCH = "Search memories of earlier sessions: what was said, decided or learned."
 CATEGORY_FILTER = f"Only memories of these categories: {', '.join(CATEGORIES)}. All if left out."
@@ -108,13 +109,18 @@ def line(hit: Hit, ids: bool = False) -> str:
 
 
 def lines(ids: bool = False) -> Format:
-    """A line a hit."""
-    return lambda hits, ctx: "\n".join(line(hit, ids) for hit in hits)
+    """A line a hit, or that there is none."""
+    return lambda hits, ctx: "\n".join(line(hit, ids) for hit in hits) or NOTHING_FOUND
 
 
 def listed(hits: Sequence[Hit]) -> str:
     """The first memories found, cut short, for a question about them."""
     return "\n".join(fenced(line(hit)[:ASKED_CHARACTERS]) for hit in hits[:MOST_ASKED]) or NOTHING_FOUND
+
+
+def _asked(messages: Sequence[Message]) -> list[int]:
+    """The places of the user's messages, each of which begins a turn."""
+    return [at for at, message in enumerate(messages) if message.role == "user"]
 
 
 class _SynthOrg(MemoryDesign):
@@ -151,7 +157,8 @@ class SynthOrgTriad(_SynthOrg):
     """Recall by meaning, search by meaning and word with a weight a call, and a wish to compact.
 
     `compact` is `agent` (the tool, and unasked at 95 % of the context), `auto` (no tool, at 80 %) or `off`.
-    The last 3 turns stay as they are, so that SynthOrg's least of 4 messages needs no check of its own.
+    The last 3 turns stay as they are, so that SynthOrg's least of 4 messages needs no check of its own; a
+    wish where there are no others yet is told so, and forgotten.
     """
 
     name = "synthorg_triad"
@@ -167,6 +174,12 @@ class SynthOrgTriad(_SynthOrg):
         "write_path": ("auto_turn", "tool", "off"),
         "compact": ("agent", "auto", "off"),
     }
+    version: ClassVar[int] = 2
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.check_range("top_k", 1, 20)
+        self.check_range("min_score", -1, 1)
 
     def system_prompt(self) -> str:
         return self._prompt(TRIAD_PROMPT)
@@ -182,17 +195,22 @@ class SynthOrgTriad(_SynthOrg):
             "search_memory", HYBRID, {"query": QUERY, "keyword_weight": weight}, self._search,
             required=["query"], intents=("search", "recall"),
         )  # fmt: skip
-        compact = build.tool(
-            "compact_context", COMPACT, {},
-            lambda args, ctx: ToolResult(text=COMPACT_SAID, directive=SUMMARIZE), intents=("compact",),
-        )  # fmt: skip
+        compact = build.tool("compact_context", COMPACT, {}, self._wish, intents=("compact",))
         return [recall, search, *([compact] if self.settings["compact"] == "agent" else []), *self._saving()]
 
     def _search(self, args: Mapping[str, Any], ctx: Context) -> ToolResult:
         # No floor: a record that a word found may be far in meaning, and that is what the weight is for.
         ranker = WeightedFusion(weight=args.get("keyword_weight", 0.3))
-        k = self.settings["top_k"]
-        return build.search(ctx, args["query"], Where(kinds=KINDS), ranker, k, show=lines())
+        hits = notes.find(ctx, args["query"], Where(kinds=KINDS), ranker, self.settings["top_k"])
+        # what only a leg without weight found scores 0, and was not found
+        return build.answer([hit for hit in hits if hit.score > 0], ctx, show=lines())
+
+    @staticmethod
+    def _wish(_args: Mapping[str, Any], ctx: Context) -> ToolResult:
+        """A directive, which SynthOrg's tool gives whatever there is; here only where it can be kept."""
+        if len(_asked(ctx.messages)) <= KEPT_TURNS:
+            return ToolResult(text=TOO_SOON)
+        return ToolResult(text=COMPACT_SAID, directive=SUMMARIZE)
 
     def compact(self, ctx: Context, messages: Sequence[Message], directive: str) -> list[Message] | None:
         """Summarize what is older than the last turns, if the model wished it in an earlier turn or if full.
@@ -205,7 +223,7 @@ class SynthOrgTriad(_SynthOrg):
         if directive == SUMMARIZE:
             ctx.state["wished"] = here
         due = self._wished(ctx, here) or self._full(ctx, messages)
-        asked = [at for at, message in enumerate(messages) if message.role == "user"]
+        asked = _asked(messages)
         if not due or ctx.state.get("tried") == here or len(asked) <= KEPT_TURNS + 1:
             return None
         ctx.state["tried"] = here
@@ -259,6 +277,7 @@ class SynthOrgTools(_SynthOrg):
         "sufficiency": ("off", "on"),
         "rounds": (1, 2, 3, 4, 5),
     }
+    version: ClassVar[int] = 2
 
     def system_prompt(self) -> str:
         return self._prompt(TOOLS_PROMPT)
@@ -297,17 +316,14 @@ class SynthOrgTools(_SynthOrg):
         wanted = [plain for plain in named.values() if plain in CATEGORIES]
         where = Where(kinds=KINDS, exclude=outside(ctx, wanted))
         ranker, words = self._ranker(ctx), self.settings["ranker"] == "rrf"
-        show = lines(self.settings["show_ids"])
         rewrite, check = (self.settings[name] == "on" for name in ("rewrite", "sufficiency"))
         hits, enough = search_and_ask(
             ctx, args["query"], lambda query: notes.find(ctx, query, where, ranker, limit, words=words),
             listed, limit, rewrite=rewrite, check=check, rounds=self.settings["rounds"],
         )  # fmt: skip
-        said, shown = fitted(hits, ctx, show) if hits else (NOTHING_FOUND, hits)
-        if not enough and not rewrite:
-            said += f"\n{NOT_ENOUGH}"
-        if ignored:
-            said += f"\n{IGNORED.format(', '.join(ignored))}"
+        behind = [NOT_ENOUGH] if not enough and not rewrite else []
+        behind += [IGNORED.format(", ".join(ignored))] if ignored else []
+        said, shown = fitted(hits, ctx, lines(self.settings["show_ids"]), tail="\n".join(behind))
         return ToolResult(text=said, hits=tuple(shown))
 
 
@@ -322,6 +338,10 @@ class SynthOrgContext(_SynthOrg):
     origin = "seed 001, strategy 1"
     defaults: ClassVar[Mapping[str, Any]] = {"write_path": "auto_turn", "fence": True, "budget": 1024}
     choices: ClassVar[Mapping[str, tuple[Any, ...]]] = {"write_path": ("auto_turn", "off")}
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.check_range("budget", 0)  # of nothing, SynthOrg injects nothing (2.B.11)
 
     def system_prompt(self) -> str:
         return self._prompt(CONTEXT_PROMPT)

@@ -118,11 +118,16 @@ def write_topic(
 def read_topic(
     ctx: Context, topic: str, found: Said = "{content}", missing: str = NOTHING_FOUND
 ) -> ToolResult:
-    """The value of a topic, by its exact key; `found` is how it is shown, with {topic} and {content}."""
+    """The value of a topic, by its exact key; `found` is how it is shown, with {topic} and {content}.
+
+    A key that only comes near a kept one is counted as `near_miss_keys`, and finds nothing all the same.
+    """
     if not topic.strip():
         raise InputError("topic is empty; give a key such as 'user.name'.")
     record = service(ctx).topic_record(topic)
     if record is None:
+        if notes.near_miss(ctx, MemoryService.key(topic)):
+            ctx.counts["near_miss_keys"] += 1
         return ToolResult(text=missing.format(topic=topic))
     return ToolResult(text=spoken(found, record), hits=(Hit(record=record, score=1.0),))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from memeval.designs.base import Context
-from memeval.designs.formats import as_json
+from memeval.designs.formats import as_json, shortened
 from memeval.errors import InputError, ModelFailureError
 from memeval.messages import Message, Tool
 
@@ -16,6 +16,8 @@ CHARACTERS_PER_TOKEN, TOKENS_PER_MESSAGE = 4, 5
 """An estimate for English, and what templates put around a message."""
 FEWEST_CHARACTERS = 3
 """Of a token, where all must fit: English has four and more, but other languages and code have fewer."""
+LEAST_ROOM = 300
+"""Characters to summarize at once, whatever the context is."""
 
 _SUMMARY = (
     "Summarize this conversation so that it can go on without its text. Keep names, numbers, decisions, what "
@@ -76,18 +78,24 @@ def summarized(ctx: Context, messages: Sequence[Message]) -> str | None:
     """A part of the conversation in the model's own short words; None where it fails to give them.
 
     What is too long for one request is summarized in parts, each with the summary of those before it: a
-    conversation that fills the context does not fit into it together with the wish to summarize it.
+    conversation that fills the context does not fit into it together with the wish to summarize it. A message
+    that is too long by itself is parted, and a summary is cut at half of the room.
     """
     room = (ctx.options.num_ctx - ctx.options.num_predict) * FEWEST_CHARACTERS - len(_SUMMARY)
-    said = ""
+    room = max(room, LEAST_ROOM)
+    said, fresh = "", False
     for message in messages:
         line = written(message)
-        if said and len(said) + len(line) > room:
-            summary = answered(ctx, _SUMMARY.format(said=said))
-            if not summary:
-                return None
-            said = f"So far: {summary}"
-        said = f"{said}\n{line}".strip()
+        while line:
+            left = room - len(said) - 1
+            if fresh and len(line) > left:
+                summary = answered(ctx, _SUMMARY.format(said=said))
+                if not summary:
+                    return None
+                said, fresh = shortened(f"So far: {summary}", room // 2), False
+                continue
+            part, line = line[:left], line[left:]
+            said, fresh = f"{said}\n{part}".strip(), True
     return answered(ctx, _SUMMARY.format(said=said)) or None
 
 

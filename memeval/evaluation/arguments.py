@@ -51,6 +51,13 @@ def unknown_tool(name: str, tools: Sequence[Tool]) -> str:
 
 def read_arguments(raw: Any, tool: Tool) -> Arguments:
     """Arguments checked against the tool's schema, put right where that is safe."""
+    try:
+        return _read(raw, tool)
+    except (OverflowError, RecursionError):  # of a number of 309 figures, of a thousand brackets
+        return Arguments(error=_complaint(tool, "a number is too long or a value is nested too deeply"))
+
+
+def _read(raw: Any, tool: Tool) -> Arguments:
     coerced = False
     if isinstance(raw, str):
         try:

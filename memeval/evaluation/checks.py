@@ -4,6 +4,8 @@ The chain of a turn that writes is `called -> arguments -> stored -> answered`, 
 `called -> arguments -> retrieved -> answered`. A stage is null where it does not apply: no tool of the
 design serves the intent, or the answer still stands in the conversation (a recall asked in the session
 that planted the fact is a control). A stage after a broken one is null too: it was never put to the test.
+What counts as retrieved is what the model read: not the rest of a memory that it was shown a passage of, nor
+what was cut off.
 
 `passed` needs every `answer`, `store`, `calls` and `forbid` expectation and every required stage. A required
 stage, `calls` and a store expectation about the model's own writes do not count where the design has no tool
@@ -12,6 +14,8 @@ for it.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -22,9 +26,10 @@ from memeval.messages import READS, WRITES, Intent, ToolResult
 from memeval.records import Hit, Record, Where
 from memeval.scenarios.schema import Answer, Expect, Fact, Store
 
-SCORER = "3"
+SCORER = "4"
 """Version of these rules; a row judged by an older one can be judged again without a model."""
 
+_ESCAPES = re.compile(r'(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))+')
 _ACCEPTS: Mapping[Intent, frozenset[Intent]] = {
     "remember": WRITES,
     "note": WRITES,
@@ -72,9 +77,13 @@ class TurnTrace:
         return [record for call in self.calls if not call.result.is_error for record in call.result.written]
 
     def shown(self) -> list[str]:
-        """What memory put before the model in this turn."""
-        hits = [*self.injected_hits, *(hit for call in self.calls for hit in call.result.hits)]
-        return [*([self.injected] if self.injected else []), *(record_text(hit.record) for hit in hits)]
+        """What memory put before the model in this turn, as the model read it.
+
+        What has JSON's escapes stands there without them too: JSON has an `n` before a line's first word.
+        """
+        found = [call.result for call in self.calls if call.result.hits and not call.result.is_error]
+        read = [text for text in (self.injected, *(result.text for result in found)) if text]
+        return list(dict.fromkeys([*read, *map(_unescaped, read)]))
 
 
 class Verdict(NamedTuple):
@@ -225,6 +234,11 @@ def all_named(wanted: Sequence[Fact], texts: Sequence[str]) -> bool:
 def record_text(record: Record) -> str:
     """All that a record says: its text and its fields."""
     return " ".join([record.text, *(str(value) for value in record.fields.values())])
+
+
+def _unescaped(text: str) -> str:
+    """A text with JSON's escapes as the signs they stand for; it may be JSON in part, or cut off."""
+    return _ESCAPES.sub(lambda found: str(json.loads(f'"{found[0]}"')), text)
 
 
 def _strings(arguments: Mapping[str, Any]) -> str:

@@ -24,6 +24,10 @@ from memeval.models.registry import open_model
 from memeval.owncode import own_code
 from memeval.settings import load_settings
 
+BLOCK = 7
+"""Scenarios that all cells are run on before the next ones: a run that is stopped compares cells on nearly
+the same scenarios, and a cell's prompt prefix is read anew only once a block."""
+
 
 @dataclass(slots=True)
 class Cell:
@@ -46,14 +50,20 @@ class Plan:
     embedders: dict[str, Embedder]
 
     def trials(self) -> Iterator[tuple[Cell, Trial]]:
-        """All trials in running order."""
-        repeats = max((cell.planned.repeats for cell in self.cells), default=0)
+        """All trials in running order: model, repeat, block of scenarios, cells in random order, scenario."""
         for _, same_model in groupby(self.cells, key=lambda cell: cell.row.model):
-            block = list(same_model)
-            for repeat in range(repeats):
-                shuffled = random.Random(f"{self.sweep.seed}/{repeat}").sample(block, len(block))
-                for cell in shuffled:
-                    yield from ((cell, trial) for trial in cell.trials if trial.repeat == repeat)
+            cells = list(same_model)
+            names = dict.fromkeys(trial.scenario.scenario for cell in cells for trial in cell.trials)
+            block = {name: at // BLOCK for at, name in enumerate(names)}
+            waiting: dict[tuple[int, int], dict[str, list[tuple[Cell, Trial]]]] = {}
+            for cell in cells:
+                for trial in cell.trials:
+                    turn = waiting.setdefault((trial.repeat, block[trial.scenario.scenario]), {})
+                    turn.setdefault(cell.row.cell, []).append((cell, trial))
+            for (repeat, number), turn in sorted(waiting.items()):
+                draw = random.Random(f"{self.sweep.seed}/{repeat}/{number}")
+                for mine in draw.sample(list(turn.values()), len(turn)):
+                    yield from mine
 
     def check_fidelity(self, cell: Cell) -> None:
         """Write into a cell's row what its model sees of the tools. Raises InfrastructureError."""
@@ -93,7 +103,8 @@ def _planned(
     sweep: Sweep, found: Sequence[Planned], models: dict[str, ChatModel], embedders: dict[str, Embedder]
 ) -> Plan:
     options = sweep.model_options()
-    cells: list[Cell] = []
+    cells: dict[str, Cell] = {}
+    cannot_save: set[str] = set()
     unsupported: list[dict[str, str]] = []
     for planned in found:
         spec, model = planned.spec, models[planned.spec.model]
@@ -109,6 +120,9 @@ def _planned(
             spec.design.fingerprint(), spec.model, model.digest, spec.calling, embedder.fingerprint,
             sweep.store, options.as_dict(), LOOP_VERSION, spec.order, sweep.read_only, *spec.marks,
         )  # fmt: skip
+        if same := cells.get(key):  # such as two prefix modes of an embedder that has no prefixes
+            same.planned = same.planned.joined(planned)
+            continue
         row = CellRow(
             cell=key, design=spec.design.design.name, variant=spec.design.variant,
             design_settings=json.dumps(design.settings, sort_keys=True, default=str),
@@ -122,22 +136,26 @@ def _planned(
             hooks=design.hooks(), shape=spec.design.surface.shape, names=spec.design.surface.names,
             words=spec.design.surface.words, perturb=spec.accidents,
         )  # fmt: skip
-        untold = [] if save_tool(tools) else [s for s in planned.scenarios if s.needs_save_tool]
-        if untold:
-            reason = f"{spec.model}: {len(untold)} stories name its saving tool, and it has none"
-            left_out = {"design": spec.design.variant, "model": spec.model, "reason": reason}
+        cells[key] = Cell(row, spec, planned)
+        if not save_tool(tools):
+            cannot_save.add(key)
+    for key, cell in cells.items():
+        told = cell.planned.runs
+        if key in cannot_save:
+            told = tuple((scenario, repeats) for scenario, repeats in told if not scenario.needs_save_tool)
+        if untold := len(cell.planned.runs) - len(told):
+            reason = f"{cell.row.model}: {untold} stories name its saving tool, and it has none"
+            left_out = {"design": cell.row.variant, "model": cell.row.model, "reason": reason}
             unsupported += [left_out] if left_out not in unsupported else []
-        cell = Cell(row, spec, planned)
         cell.trials = [
-            make_trial(sweep, spec, key, scenario, repeat, options)
-            for repeat in range(planned.repeats)
-            for scenario in planned.scenarios
-            if scenario not in untold
+            make_trial(sweep, cell.spec, key, scenario, repeat, options)
+            for repeat in range(cell.planned.repeats)
+            for scenario, repeats in told
+            if repeat < repeats
         ]
-        cells.append(cell)
     if not cells:
         reasons = "; ".join(item["reason"] for item in unsupported)
         raise InputError(f"sweep {sweep.sweep!r}: none of its cells can be run: {reasons}")
-    order = list(dict.fromkeys(cell.row.model for cell in cells))
-    cells.sort(key=lambda cell: order.index(cell.row.model))
-    return Plan(sweep, cells, unsupported, models, embedders)
+    order = list(dict.fromkeys(cell.row.model for cell in cells.values()))
+    by_model = sorted(cells.values(), key=lambda cell: order.index(cell.row.model))
+    return Plan(sweep, by_model, unsupported, models, embedders)

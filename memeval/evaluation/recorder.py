@@ -143,6 +143,7 @@ class Recorder:
             setattr(row, count, sum(getattr(turn, count) for turn in turns))
         row.seconds_harness = round(seconds - row.seconds_model - row.seconds_hooks, 6)
         row.seconds_model = round(row.seconds_model, 6)
+        row.seconds_after_turn = round(row.seconds_after_turn, 6)
         if row.outcome == "invalid":
             return self.result
         leaked = [turn.leaked_call for turn in turns if turn.leaked_call is not None]

@@ -236,7 +236,7 @@ class _Oracle:
         return [replace(r, kind=where.kinds[0]) if where.kinds else r for r in self._gold][:limit]
 
     def candidates(
-        self, query: str, where: Where = EVERYTHING, k: int = 20, *, words: bool = True
+        self, query: str, where: Where = EVERYTHING, k: int = 20, *, words: bool | str = True
     ) -> Candidates:
         records, n = self.find(where), len(self._gold)
         ranks = np.arange(1, n + 1)

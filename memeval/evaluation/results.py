@@ -9,14 +9,15 @@
 A trial is appended with one write and made durable before it counts. Every line ends with a checksum. A tail
 torn by a crash is cut off when the run is opened again; a line that was damaged since is skipped and
 counted. Rows without their trial row are orphans, and no reader sees them. Of the verdict rows of a trial's
-counted attempt the last one stands in place of what its trial and turn rows say.
+counted attempt the last one stands in place of what its trial and turn rows say. Trials that the manifest
+does not plan stay in the file, and count again when the sweep is what it was.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -34,13 +35,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ROWS, TRANSCRIPTS, MANIFEST = "rows.jsonl", "transcripts.jsonl", "manifest.json"
-_TABLES = ("trial", "turn", "call", "hit", "verdict")
+_UNDER = ("turn", "call", "hit")
+_Row = dict[str, Any]
+_Under = dict[tuple[str, int], list[tuple[str, _Row]]]  # by key and attempt: the table and the row
 _COMMITS = (b'{"table": "trial"', b'{"table": "verdict"')
 
 __all__ = [
     "MANIFEST", "ROWS", "TRANSCRIPTS", "Journal", "Run", "RunWriter", "counted", "from_line", "load",
-    "only_writer", "read_manifest", "read_rows", "read_transcripts", "to_line", "write_atomically",
-    "write_verdicts",
+    "only_writer", "read_manifest", "read_rows", "read_run", "read_transcripts", "to_line",
+    "write_atomically", "write_verdicts",
 ]  # fmt: skip
 
 
@@ -129,11 +132,15 @@ def read_rows(folder: Path, damaged: list[int] | None = None) -> Iterator[dict[s
 
 
 def counted(trials: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The attempt that counts for each trial key: the first not invalid, else the last invalid one."""
+    """The attempt that counts for each trial key: the first not invalid, else the last invalid one.
+
+    Of an attempt that was written twice the last row counts, as the last of its transcripts does.
+    """
     kept: dict[str, dict[str, Any]] = {}
     for trial in trials:
         known = kept.get(trial["trial_key"])
-        if known is None or known.get("outcome") == "invalid":
+        again = known is not None and known.get("attempt", 1) == trial.get("attempt", 1)
+        if known is None or again or known.get("outcome") == "invalid":
             kept[trial["trial_key"]] = dict(trial)
     return kept
 
@@ -159,13 +166,15 @@ class Run:
 
     `trials` and `turns` carry their cell's columns (design, model, calling, ...), `turns`, `calls` and `hits`
     their trial's scenario, family, repeat, order and outcome. Stages have the dtype `boolean`, because null
-    is an answer. `damaged` are line numbers that could not be read.
+    is an answer. `damaged` are line numbers that could not be read, `left_out` is the number of trials in the
+    folder that the sweep, as it was last run, does not plan.
     """
 
     folder: Path
     manifest: dict[str, Any]
     damaged: list[int]
     _rows: dict[str, list[dict[str, Any]]]
+    left_out: int = 0
 
     @cached_property
     def cells(self) -> pd.DataFrame:
@@ -212,23 +221,58 @@ class Run:
 def load(run: str | Path) -> Run:
     """A run's results. `run` is its folder; InputError where there is none.
 
-    Trials of cells that are no longer in the sweep are left out: what changed is a new cell, never mixed.
+    Trials that are no longer in the sweep are left out (`left_out`): what changed (a design, a story, the
+    seed) is another trial, never mixed, and of fewer repeats fewer count. Their rows stay in the folder.
     """
     folder = Path(run)
-    manifest = read_manifest(folder)
+    return read_run(folder, read_manifest(folder))
+
+
+def read_run(folder: Path, manifest: Mapping[str, Any]) -> Run:
+    """The results in a folder of the cells and trials that a manifest plans."""
+    cells: dict[str, dict[str, Any]] = {}
+    for cell in manifest.get("cells", []):
+        cells.setdefault(cell["cell"], cell)
     damaged: list[int] = []
-    rows: dict[str, list[dict[str, Any]]] = {table: [] for table in _TABLES}
-    for row in read_rows(folder, damaged):
-        rows[row.pop("table")].append(row)
-    cells = {cell["cell"] for cell in manifest.get("cells", [])}
-    kept = {key: row for key, row in counted(rows["trial"]).items() if row.get("cell") in cells}
-    attempt = {key: row.get("attempt", 1) for key, row in kept.items()}
-    tables = {
-        table: [row for row in rows[table] if attempt.get(row["trial_key"]) == row.get("attempt", 1)]
-        for table in ("turn", "call", "hit", "verdict")
+    trials, under, verdicts = _committed(read_rows(folder, damaged))
+    found = counted(trials)
+    # the manifest of an older memeval names no keys: there all trials of its cells count
+    planned: dict[str, Collection[str]] = {
+        name: frozenset(cell["trial_keys"].split()) if "trial_keys" in cell else found.keys()
+        for name, cell in cells.items()
     }
-    _judge_again(kept, tables["turn"], tables.pop("verdict"))
-    return Run(folder, manifest, damaged, {"trial": list(kept.values()), **tables})
+    kept = {key: row for key, row in found.items() if key in planned.get(row.get("cell", ""), ())}
+    attempt = {key: row.get("attempt", 1) for key, row in kept.items()}
+    tables: dict[str, list[dict[str, Any]]] = {table: [] for table in _UNDER}
+    for (key, number), rows in under.items():
+        for table, row in rows if attempt.get(key) == number else ():
+            tables[table].append(row)
+    judged = [row for row in verdicts if attempt.get(row["trial_key"]) == row.get("attempt", 1)]
+    _judge_again(kept, tables["turn"], judged)
+    whole = {**manifest, "cells": list(cells.values())}
+    return Run(folder, whole, damaged, {"trial": list(kept.values()), **tables}, len(found) - len(kept))
+
+
+def _committed(rows: Iterable[_Row]) -> tuple[list[_Row], _Under, list[_Row]]:
+    """Trial rows, the rows that each attempt at one committed, and verdict rows; orphans are left out.
+
+    Of an attempt that was written twice only the rows of the last time are given.
+    """
+    trials: list[_Row] = []
+    verdicts: list[_Row] = []
+    under: _Under = {}
+    waiting: list[tuple[tuple[str, int], str, _Row]] = []
+    for row in rows:
+        table, attempt = row.pop("table"), (row["trial_key"], row.get("attempt", 1))
+        if table == "trial":
+            trials.append(row)
+            under[attempt] = [(name, other) for whose, name, other in waiting if whose == attempt]
+            waiting = []
+        elif table == "verdict":
+            verdicts.append(row)
+        else:
+            waiting.append((attempt, table, row))
+    return trials, under, verdicts
 
 
 def _judge_again(

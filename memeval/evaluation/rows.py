@@ -97,7 +97,8 @@ class TrialRow:
     seconds_model: float = 0.0
     loads: int = 0  # requests for which the server loaded the model, again if it did not stay
     seconds_hooks: float = 0.0  # waiting for the model on the design's behalf
-    seconds_harness: float = 0.0
+    seconds_harness: float = 0.0  # the rest: tools, store, embedder, the loop
+    seconds_after_turn: float = 0.0  # of the two above, what after_turn took with all it waited for
     started_at: str = ""
     loop_version: int = 0
     scorer: str = ""

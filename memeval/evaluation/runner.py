@@ -1,8 +1,9 @@
 """The runner: a sweep's trials, one durable commit each, stopped and resumed at any point.
 
-Order: model, then repeat, then the cells in random order, then the scenarios, so that a model stays loaded
-and the prompt prefix of a design stays cached while time of day cannot favour one design. Fidelity is
-checked once per cell, before its first trial.
+Order: model, then repeat, then blocks of scenarios, then the cells in random order, then the scenarios, so
+that a model stays loaded and the prompt prefix of a design stays cached while time of day cannot favour one
+design, and a run that is stopped has nearly the same scenarios in all cells. Fidelity is checked once per
+cell, before its first trial.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 from memeval.errors import InfrastructureError, InputError
 from memeval.evaluation.checks import SCORER
 from memeval.evaluation.memories import Memories
-from memeval.evaluation.plan import Cell, Plan, opened
+from memeval.evaluation.plan import BLOCK, Cell, Plan, opened
 from memeval.evaluation.recorder import TrialResult
 from memeval.evaluation.results import (
     MANIFEST,
@@ -33,6 +34,7 @@ from memeval.evaluation.results import (
     only_writer,
     read_manifest,
     read_rows,
+    read_run,
     write_atomically,
 )
 from memeval.evaluation.sweep import Sweep, digest, read_sweep
@@ -76,8 +78,11 @@ class _Runner:
         self.plan, self.folder = planned, folder
         self.progress = progress or (lambda done, total, result: None)
         self.invalid_in_a_row = 0
-        earlier = read_manifest(folder)["starts"] if (folder / MANIFEST).is_file() else []
-        self.starts = [*earlier, _now()]
+        before = read_manifest(folder) if (folder / MANIFEST).is_file() else {}
+        self.starts = [*before.get("starts", []), _now()]
+        self.stories = {s.scenario: s for cell in planned.cells for s in cell.planned.scenarios}
+        self.expected = {name: digest(story.expected()) for name, story in self.stories.items()}
+        self.scorers, self.judged_by = self._standing(before)
 
     def run(self) -> None:
         self._manifest()  # first: a folder with rows but no manifest would be taken for somebody else's
@@ -99,6 +104,9 @@ class _Runner:
                     attempt = attempts.get(trial.key, 0) + 1
                     result = self._trial(cell, trial, memories, attempt)
                     writer.commit(result)
+                    if result.trial.outcome != "invalid" and SCORER not in self.scorers:
+                        self.scorers.add(SCORER)
+                        self._manifest()
                     self.progress(number, total, result)
             self._manifest(finished=True)
         finally:
@@ -112,6 +120,9 @@ class _Runner:
             result = run_trial(trial, model, open_store, attempt)
         if result.trial.outcome != "invalid":
             self.invalid_in_a_row = 0
+            name = trial.scenario.scenario
+            if self.expected[name] != self.judged_by[name]:
+                result.trial.expected = self.expected[name]
             return result
         self.invalid_in_a_row += 1
         reason = result.trial.invalid_reason
@@ -128,12 +139,28 @@ class _Runner:
 
     def _done(self) -> tuple[set[str], dict[str, int]]:
         """Keys of trials that count, and how many attempts each key has had."""
-        rows = [row for row in read_rows(self.folder) if row["table"] == "trial"]
+        trials: list[dict[str, Any]] = []
         attempts: dict[str, int] = {}
-        for row in rows:
+        for row in read_rows(self.folder):  # of all tables: a trial row may be damaged, its turns whole
             attempts[row["trial_key"]] = max(attempts.get(row["trial_key"], 0), row.get("attempt", 1))
-        done = {key for key, row in counted(rows).items() if row.get("outcome") != "invalid"}
+            trials += [row] if row["table"] == "trial" else []
+        done = {key for key, row in counted(trials).items() if row.get("outcome") != "invalid"}
         return done, attempts
+
+    def _standing(self, before: Mapping[str, Any]) -> tuple[set[str], dict[str, str]]:
+        """What verdicts stand on when a run goes on: scorers, and the digest of expectations by scenario.
+
+        Trial rows name their expectations only where they are not those of the manifest, so that it keeps
+        the ones that older rows stand on.
+        """
+        found = read_run(self.folder, {"cells": self._cells()}).rows("trial")
+        judged = [row for row in found if row.get("outcome") != "invalid"]
+        unnamed = {row["scenario"] for row in judged if not row.get("expected")}
+        expected = dict(self.expected)
+        for name, known in before.get("scenarios", {}).items():
+            if name in unnamed and known.get("shown") == digest(self.stories[name].shown()):
+                expected[name] = known["expected"]
+        return {row.get("scorer", "") for row in judged}, expected
 
     def _check_fidelity(self, cell: Cell) -> None:
         try:
@@ -152,7 +179,6 @@ class _Runner:
                 cell.row.fidelity = earlier.get("fidelity", "unverified")
                 cell.row.fidelity_notes = tuple(earlier.get("fidelity_notes", ()))
                 cell.row.tool_tax = earlier.get("tool_tax")
-        stories = {s.scenario: s for cell in plan.cells for s in cell.planned.scenarios}
         manifest = {
             "kind": "trials",
             "sweep": plan.sweep.sweep,
@@ -161,15 +187,15 @@ class _Runner:
             "finished": _now() if finished else "",
             "memeval": version("memeval"),
             "loop_version": LOOP_VERSION,
-            "scorer": SCORER,
+            "scorer": ", ".join(sorted(self.scorers)) or SCORER,
             "python": platform.python_version(),
             "machine": f"{platform.system()} {platform.machine()}",
             "definition": plan.sweep.model_dump(mode="json", exclude_defaults=True),
             "trials": sum(len(cell.trials) for cell in plan.cells),
-            "order": "model, repeat, cells in random order, scenario",
+            "order": f"model, repeat, blocks of {BLOCK} scenarios, cells in random order, scenario",
             "tool_order": sorted({cell.row.tool_order for cell in plan.cells}),
             "read_only": plan.sweep.read_only,
-            "cells": [asdict(cell.row) for cell in plan.cells],
+            "cells": self._cells(),
             "rescored": before.get("rescored", []),
             "unsupported": plan.unsupported,
             "models": {name: dict(model.describe()) for name, model in plan.models.items()},
@@ -179,13 +205,20 @@ class _Runner:
             "scenarios": {
                 name: {
                     "family": s.family, "title": s.title, "tags": s.tags,
-                    "shown": digest(s.shown()), "expected": digest(s.expected()),
+                    "shown": digest(s.shown()), "expected": self.judged_by[name],
                 }
-                for name, s in sorted(stories.items())
+                for name, s in sorted(self.stories.items())
             },
         }  # fmt: skip
         text = json.dumps(manifest, indent=1, ensure_ascii=False, allow_nan=False, default=str)
         write_atomically(self.folder / MANIFEST, text + "\n")
+
+    def _cells(self) -> list[dict[str, Any]]:
+        """The cells with the keys of their trials, by which rows of other definitions are told apart."""
+        return [
+            asdict(cell.row) | {"trial_keys": " ".join(trial.key for trial in cell.trials)}
+            for cell in self.plan.cells
+        ]
 
 
 def _refuse_foreign(folder: Path, sweep: Sweep) -> None:

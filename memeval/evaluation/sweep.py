@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,7 +15,8 @@ from memeval.designs.registry import DesignSpec, open_design
 from memeval.designs.surface import Names, Shape, Surface, Words
 from memeval.embedding.base import PrefixMode
 from memeval.errors import InputError, nearest
-from memeval.evaluation.perturb import REPEATS, Accident, Drawn, Perturbation, perturbation
+from memeval.evaluation.perturb import REPEATS as PERTURBED_REPEATS
+from memeval.evaluation.perturb import Accident, Drawn, Perturbation, perturbation
 from memeval.evaluation.trial import LOOP_VERSION, Trial
 from memeval.models.base import CallingMode, Options
 from memeval.scenarios.loader import load_scenarios
@@ -26,6 +27,8 @@ from memeval.yamlfile import checked, read_yaml
 ToolOrder = Literal["balanced", "as_written", "read_first", "write_first", "shuffled"]
 CellOrder = ToolOrder | Literal["perturbed"]
 """`perturbed`: drawn for each repeat with other accidents."""
+REPEATS = 6
+"""Repeats where a sweep names no number: even, so that both tool orders come equally often."""
 
 
 class _Strict(BaseModel):
@@ -86,6 +89,7 @@ class Axes(_Strict):
     calling: list[CallingMode] | None = None
     embedders: list[Annotated[EmbedderEntry, BeforeValidator(_entry)]] | None = None
     repeats: Annotated[int, Field(ge=1, le=1000)] | None = None
+    """6 unless said otherwise; an even number has both tool orders equally often."""
     tool_order: ToolOrder | None = None
     """`balanced` unless said otherwise: even repeats list first what reads, odd ones what writes. With
     `perturb` it is drawn, or `as_written`."""
@@ -157,11 +161,28 @@ class CellSpec:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A cell with the scenarios and repeats it is to be run on."""
+    """A cell with the scenarios it is to be run on, and the repeats of each."""
 
     spec: CellSpec
-    scenarios: tuple[Scenario, ...]
-    repeats: int
+    runs: tuple[tuple[Scenario, int], ...]
+
+    @property
+    def scenarios(self) -> tuple[Scenario, ...]:
+        """What it is run on."""
+        return tuple(scenario for scenario, _ in self.runs)
+
+    @property
+    def repeats(self) -> int:
+        """The repeats of the scenario that has most."""
+        return max(repeats for _, repeats in self.runs)
+
+    def joined(self, other: Planned) -> Planned:
+        """With what an equal cell is run on; a scenario of both has the larger number of repeats."""
+        runs = {scenario.scenario: (scenario, repeats) for scenario, repeats in self.runs}
+        for scenario, repeats in other.runs:
+            _, before = runs.get(scenario.scenario, (scenario, 0))
+            runs[scenario.scenario] = scenario, max(repeats, before)
+        return replace(self, runs=tuple(runs.values()))
 
 
 def read_sweep(sweep: str | Path | Mapping[str, Any]) -> tuple[Sweep, Path]:
@@ -218,20 +239,30 @@ def _perturb(sweep: Sweep, axes: Axes) -> list[Accident]:
 def plan(sweep: Sweep, base: Path, default_embedder: str) -> list[Planned]:
     """The cells of a sweep, equal ones once; InputError for anything named that is not there."""
     planned: dict[str, Planned] = {}
+    told: dict[str, Scenario] = {}
     for part in sweep.parts or [Axes()]:
-        chosen = tuple(load_scenarios(part.scenarios or sweep.scenarios or [], base=base))
+        chosen = load_scenarios(part.scenarios or sweep.scenarios or [], base=base)
         for story in chosen:
+            _refuse_another(sweep, told.setdefault(story.scenario, story), story)
             for session in story.sessions:
                 checked_options(session.options, f"scenario {story.scenario!r}")
-        repeats = part.repeats or sweep.repeats or (REPEATS if _perturb(sweep, part) else 5)
+        perturbed = bool(_perturb(sweep, part))
+        repeats = part.repeats or sweep.repeats or (PERTURBED_REPEATS if perturbed else REPEATS)
         for spec in _cells(sweep, part, base, default_embedder):
             key = digest(spec.design.fingerprint(), spec.design.variant, spec.model, spec.calling,
                          spec.embedder.label, spec.order, *spec.marks)  # fmt: skip
-            known = planned.get(key)
-            more = tuple(s for s in chosen if not known or s not in known.scenarios)
-            before = known.scenarios if known else ()
-            planned[key] = Planned(spec, before + more, max(repeats, known.repeats if known else 0))
+            found = Planned(spec, tuple((story, repeats) for story in chosen))
+            planned[key] = planned[key].joined(found) if key in planned else found
     return list(planned.values())
+
+
+def _refuse_another(sweep: Sweep, first: Scenario, story: Scenario) -> None:
+    """A run knows a scenario by its id, so its parts must mean the same one by it."""
+    if story is not first and story.model_dump() != first.model_dump():
+        raise InputError(
+            f"sweep {sweep.sweep!r}: its parts mean two scenarios by {story.scenario!r}, of {first.source} "
+            f"and of {story.source}; give one of them another id"
+        )
 
 
 def _cells(sweep: Sweep, part: Axes, base: Path, default_embedder: str) -> Iterator[CellSpec]:

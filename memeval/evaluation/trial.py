@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from memeval.designs.base import Asked, Context, Injection, MemoryDesign, save_tool
+from memeval.designs.notes import clean_tags
 from memeval.errors import (
     HarnessError,
     InfrastructureError,
@@ -33,6 +34,7 @@ from memeval.evaluation.rows import TrialRow
 from memeval.evaluation.timelimit import TimeLimitError, within
 from memeval.memory.base import MemoryStore
 from memeval.memory.guard import GuardedStore
+from memeval.memory.service import MemoryService
 from memeval.messages import Intent, Message, Reply, Tool, ToolCall, ToolResult
 from memeval.models.base import CallingMode, ChatModel, Options
 from memeval.models.calling import ask
@@ -183,8 +185,18 @@ class TrialRun:
             self.note.evidence(trace, ctx.scope.user, self.store)
             self.note.verdict(judge(trace, turn.expect, facts, self.store, self.serves, said))
         ctx.answer = trace.reply
-        self._hook("after_turn", lambda: self.design.after_turn(ctx))
+        self._after_turn()
         return trace.user
+
+    def _after_turn(self) -> None:
+        """Let the design close the turn: nobody waits for that, so its time is on record by itself (A14)."""
+        if "after_turn" not in self.hooks:
+            return
+        started = time.perf_counter()
+        try:
+            self._hook("after_turn", lambda: self.design.after_turn(self.ctx))
+        finally:
+            self.row.seconds_after_turn += time.perf_counter() - started
 
     def _injection(self) -> Injection | None:
         """What the design puts before the model for this turn."""
@@ -320,15 +332,21 @@ class TrialRun:
         self.note.leak(call, intents[0] if intents else "none" if tool else "")
 
     def _record(self, given: Given) -> Record:
-        now = self.clock()
-        fields = {"content": given.text} | ({"topic": given.key} if given.key else {})
-        kind = given.kind or ("topic" if given.key and self.design.keeps_topics() else self.design.remembers)
-        topic = bool(given.key) and kind == "topic"
+        """What the story gives, with key and tags as tools write and look them up."""
+        now, key = self.clock(), MemoryService.key(given.key)
+        fields = {"content": given.text} | ({"topic": key} if key else {})
+        kind = given.kind or ("topic" if key and self.design.keeps_topics() else self.design.remembers)
+        try:
+            tags = clean_tags(given.tags)
+        except InputError as error:
+            raise InputError(
+                f"scenario {self.trial.scenario.scenario!r}, given {given.text[:40]!r}: {error}"
+            ) from None
         return Record(
-            id=topic_id(given.key) if topic else self.ids("given"),
+            id=topic_id(key) if key and kind == "topic" else self.ids("given"),
             kind=kind,
             text=given.text, origin="given", created_at=now, updated_at=now,
-            tags=tuple(given.tags), fields=fields | given.fields, final_score=given.final_score,
+            tags=tags, fields=fields | given.fields, final_score=given.final_score,
             critic=given.critic, rating=given.rating, by_passage=True,
         )  # fmt: skip
 

@@ -79,9 +79,13 @@ class MemoryStore(Protocol):
         """Records that count, oldest first (`created_at`, then id)."""
 
     def candidates(
-        self, query: str, where: Where = EVERYTHING, k: int = 20, *, words: bool = True
+        self, query: str, where: Where = EVERYTHING, k: int = 20, *, words: bool | str = True
     ) -> Candidates:
-        """What a query turns up among the records that count; `words=False` skips the keyword leg."""
+        """What a query turns up among the records that count.
+
+        `words` is what the keyword leg looks for where that is not the query; False or empty skips that leg.
+        Cosines are those of the query, whichever leg found the record.
+        """
 
     def count(self, where: Where = EVERYTHING) -> int:
         """How many records count."""

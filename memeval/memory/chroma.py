@@ -18,7 +18,7 @@ from memeval.memory.collection import SHOWN, batches, collection_name, decoded, 
 from memeval.memory.folder import Folder, disk_trouble
 from memeval.memory.further import FurtherPassages
 from memeval.memory.keywords import Keywords, fold
-from memeval.memory.legs import merge, nothing
+from memeval.memory.legs import looked_for, merge, nothing
 from memeval.memory.search import Search
 from memeval.records import EVERYTHING, Record, Where
 
@@ -93,7 +93,7 @@ class ChromaStore:
         return found[:limit]
 
     def candidates(
-        self, query: str, where: Where = EVERYTHING, k: int = 20, *, words: bool = True
+        self, query: str, where: Where = EVERYTHING, k: int = 20, *, words: bool | str = True
     ) -> Candidates:
         with disk_trouble(self.path):
             empty = self._keywords.is_empty()
@@ -103,7 +103,8 @@ class ChromaStore:
         with disk_trouble(self.path):
             search = Search(self._rows, self._further, vector, where, k)
             near = search.by_meaning()
-            worded, bm25 = search.by_word(self._keywords, query) if words else ([], {})
+            asked = looked_for(query, words)
+            worded, bm25 = search.by_word(self._keywords, asked) if asked else ([], {})
         return merge(search.records, search.cosine, near, worded, bm25, search.passages)
 
     def count(self, where: Where = EVERYTHING) -> int:

@@ -65,7 +65,7 @@ class GuardedStore:
             return self._to_read().find(where, limit)
 
     def candidates(
-        self, query: str, where: Where = EVERYTHING, k: int = 20, *, words: bool = True
+        self, query: str, where: Where = EVERYTHING, k: int = 20, *, words: bool | str = True
     ) -> Candidates:
         with self._lock:
             return self._to_read().candidates(query, where, k, words=words)

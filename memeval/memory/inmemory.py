@@ -13,7 +13,7 @@ from memeval.memory.base import Candidates, Floats
 from memeval.memory.chunking import embedded, pieces
 from memeval.memory.codec import changed, embeds_alike, whole
 from memeval.memory.keywords import Keywords
-from memeval.memory.legs import best, cosines, merge, nothing
+from memeval.memory.legs import best, cosines, looked_for, merge, nothing
 from memeval.records import EVERYTHING, Record, Where
 
 
@@ -61,7 +61,7 @@ class InMemoryStore:
         return found[:limit]
 
     def candidates(
-        self, query: str, where: Where = EVERYTHING, k: int = 20, *, words: bool = True
+        self, query: str, where: Where = EVERYTHING, k: int = 20, *, words: bool | str = True
     ) -> Candidates:
         if k < 1 or not self._records:
             return nothing()
@@ -73,7 +73,8 @@ class InMemoryStore:
             ids, cosine = [ids[at] for at in counting], cosine[counting]
         near = [ids[at] for at in best(cosine, ids, k)]
         by_id = dict(zip(ids, cosine.tolist(), strict=True))
-        found = [hit for hit in self._indexed().search(query) if hit[0] in by_id] if words else []
+        asked = looked_for(query, words)
+        found = [hit for hit in self._indexed().search(asked) if hit[0] in by_id] if asked else []
         worded = [name for name, _ in found[:k]]
         passages = {
             name: pieces(self._records[name])[int(np.argmax(cosines(self._vectors[name], vector)))]

@@ -20,6 +20,13 @@ def rounded(cosine: NDArray[np.floating]) -> Floats:
     return exact.clip(-1.0, 1.0).round(6)
 
 
+def looked_for(query: str, words: bool | str) -> str:
+    """What the keyword leg looks for; nothing where it is to be skipped."""
+    if isinstance(words, str):
+        return words
+    return query if words else ""
+
+
 def cosines(matrix: NDArray[np.floating], vector: NDArray[np.floating]) -> Floats:
     """The cosine of each row, float[n, dim], with a vector, float[dim]; all of length 1."""
     return rounded(matrix @ vector)

@@ -25,11 +25,20 @@ class Ranker(Protocol):
         """The best `k`, highest score first, ties by record id."""
 
 
-def top(candidates: Candidates, scores: Floats, keep: NDArray[np.bool_], k: int) -> list[Hit]:
-    """Hits of the `k` highest scores among the candidates kept, ties by record id."""
+def top(
+    candidates: Candidates, scores: Floats, keep: NDArray[np.bool_], k: int, *, newest_first: bool = False
+) -> list[Hit]:
+    """Hits of the `k` highest scores among the candidates kept, ties by record id.
+
+    `newest_first` has ties go by when they were last written, and by record id only then.
+    """
+
+    def place(at: int) -> tuple[float, float, str]:
+        record = candidates.records[at]
+        return -scores[at], -record.updated_at.timestamp() if newest_first else 0.0, record.id
+
     places: Sequence[int] = np.flatnonzero(keep).tolist()
-    order = sorted(places, key=lambda at: (-scores[at], candidates.records[at].id))
-    return [candidates.hit(at, scores[at]) for at in order[: max(k, 0)]]
+    return [candidates.hit(at, scores[at]) for at in sorted(places, key=place)[: max(k, 0)]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +64,14 @@ class WeightedFusion:
     - `minmax`: each leg stretched to 0..1 over the candidates; a leg with one value counts 1 for all it has.
 
     A record whose cosine is below `min_score` is left out before, also when a word matched. Fused scores
-    have a scale of their own (rrf ends at 0.016), so a floor on them would mean nothing.
+    have a scale of their own (rrf ends at 0.016), so a floor on them would mean nothing. Ties go by record
+    id, where `newest_first` by when they were last written.
     """
 
     weight: float = 0.3
     method: Fusion = "rrf"
     min_score: float = -1.0
+    newest_first: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.weight <= 1:
@@ -72,7 +83,8 @@ class WeightedFusion:
         """The best `k` by the fused score."""
         keep = candidates.cosine >= self.min_score
         vector, keyword = _FUSE[self.method](candidates, keep)
-        return top(candidates, (1 - self.weight) * vector + self.weight * keyword, keep, k)
+        scores = (1 - self.weight) * vector + self.weight * keyword
+        return top(candidates, scores, keep, k, newest_first=self.newest_first)
 
 
 def _rrf(candidates: Candidates, keep: NDArray[np.bool_]) -> tuple[Floats, Floats]:  # noqa: ARG001

@@ -101,13 +101,13 @@ class Search:
 
     def _read(self, names: Iterable[str]) -> tuple[dict[str, Record], dict[str, float]]:
         """Those of these records that count, and the cosines of their main rows."""
-        wanted = list(names)
-        if not wanted:
-            return {}, {}
-        rows = self._rows.get(ids=wanted, include=[*SHOWN, "embeddings"])
-        read = {name: record for name, record in decoded(rows).items() if self._where(record)}
-        exact = cosines(np.asarray(rows["embeddings"]), self._vector).tolist() if rows["ids"] else ()
-        known = dict(zip(rows["ids"], exact, strict=True))
+        read: dict[str, Record] = {}
+        known: dict[str, float] = {}
+        for some in batches(list(names)):
+            rows = self._rows.get(ids=list(some), include=[*SHOWN, "embeddings"])
+            read |= {name: record for name, record in decoded(rows).items() if self._where(record)}
+            exact = cosines(np.asarray(rows["embeddings"]), self._vector).tolist() if rows["ids"] else ()
+            known.update(zip(rows["ids"], exact, strict=True))
         return read, {name: known[name] for name in read}
 
     def _cosines(self, names: Sequence[str]) -> dict[str, float]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -17,7 +19,7 @@ from memeval.settings import ollama_url
 QUICK_SECONDS = 10.0  # for requests that run no model
 LARGEST_REPLY = 32 * 2**20  # bytes; a chat reply is a few thousand
 _OVERFLOW = re.compile(r"exceeds? the (available )?context|longer than the context length", re.IGNORECASE)
-REPEATS = 30  # chunks; Ollama gives up on a token after more than 30 in a row (llm/server.go)
+REPEATS = 30  # tokens; Ollama gives up on a token after more than 30 in a row (llm/server.go)
 _MALFORMED = "error parsing tool call"
 
 
@@ -57,9 +59,33 @@ class Server:
         """The chunks of a streamed chat, up to the one with `done: true`.
 
         Ollama breaks a reply off without that chunk when the model writes one token more than 30 times in a
-        row (seen on 0.24, the same for the same seed): the model's failure, not the server's.
+        row (seen on 0.24, the same for the same seed): the model's failure, not the server's. While a call is
+        being written it holds the tokens back, so there they are asked for once more, with `logprobs`, which
+        show them.
         """
-        last, same = "", 0
+        ends = time.monotonic() + seconds
+        repeats = _Repeats()
+        for chunk in self._chunks(body, seconds):
+            yield chunk
+            if chunk.get("done"):
+                return
+            repeats.count(_said(chunk))
+        if not repeats.endless and body.get("tools"):
+            repeats = _Repeats()
+            for chunk in self._chunks({**body, "logprobs": True}, max(0.001, ends - time.monotonic())):
+                for token in _tokens(chunk):
+                    repeats.count(token)
+        if repeats.endless:
+            raise ModelFailureError(
+                f"the reply repeats {repeats.last!r} without end, and the server broke it off",
+                kind="runaway_length",
+            )
+        raise InfrastructureError(
+            f"{self.host} ended a reply without `done: true`; it is not whole", kind="truncated"
+        )
+
+    def _chunks(self, body: Mapping[str, Any], seconds: float) -> Iterator[dict[str, Any]]:
+        """Whatever the server sends of a chat."""
         with self._open("POST", "/api/chat", body, seconds) as response:
             if response.status_code != 200:
                 raise self._refusal(response.status_code, response.read(), body)
@@ -70,16 +96,6 @@ class Server:
                 yield chunk
                 if chunk.get("done"):
                     return
-                said = _said(chunk)
-                last, same = said, same + 1 if said == last else 1
-            if same >= REPEATS:
-                raise ModelFailureError(
-                    f"the reply repeats {last!r} without end, and the server broke it off",
-                    kind="runaway_length",
-                )
-            raise InfrastructureError(
-                f"{self.host} ended a reply without `done: true`; it is not whole", kind="truncated"
-            )
 
     def close(self) -> None:
         """Close the client."""
@@ -186,3 +202,25 @@ def _said(chunk: Mapping[str, Any]) -> str:
     message = chunk.get("message")
     said = message.get("content") if isinstance(message, dict) else None
     return said.strip() if isinstance(said, str) else ""
+
+
+def _tokens(chunk: Mapping[str, Any]) -> list[str]:
+    """The tokens that a chunk stands for, bare of space, where `logprobs` were asked for."""
+    found = chunk.get("logprobs")
+    tokens = [one.get("token") for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    return [token.strip() for token in tokens if isinstance(token, str)]
+
+
+@dataclass(slots=True)
+class _Repeats:
+    """How often the last token came in a row."""
+
+    last: str = ""
+    same: int = 0
+
+    def count(self, token: str) -> None:
+        self.last, self.same = token, self.same + 1 if token == self.last else 1
+
+    @property
+    def endless(self) -> bool:
+        return self.same >= REPEATS

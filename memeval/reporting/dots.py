@@ -242,9 +242,9 @@ def ladder(
 
 
 @styled
-def nothing(title: str) -> Figure:
-    """A figure that says there is nothing to draw, rather than an empty pair of axes."""
+def nothing(title: str, why: str = "No turn of this run could be judged here.") -> Figure:
+    """A figure that says why there is nothing to draw, rather than an empty pair of axes."""
     figure = new_figure(6.7, 1.2)
     heading(figure, title)
-    figure.text(0.01, 0.2, "No turn of this run could be judged here.", color="0.3")
+    figure.text(0.01, 0.2, why, color="0.3")
     return figure

@@ -13,7 +13,9 @@ from memeval.analysis.ladder import (
     GAP,
     RUNGS,
     UNASKED,
+    WROTE,
 )
+from memeval.analysis.ladder import STEPS as ASKED
 from memeval.reporting.dots import caption, key, ladder, nothing, panels
 from memeval.reporting.style import (
     MANY,
@@ -62,7 +64,7 @@ _TICKS = {
     ALL: "all\nasks",
 }
 STEPS = {"called": "saving tool called", "saved": "fact stored", "recalled": "answered later"}
-UNWANTED = "saved unasked"
+STEPS |= {WROTE: "anything saved"}
 MEASURES = {DROP: "asked most plainly, minus mentioned", GAP: "asked, minus nobody asks"}
 KEPT = {"passed": "answered right", "remembered": "remembered"}
 
@@ -78,8 +80,8 @@ class _Line(NamedTuple):
 
 
 _ASKED = (
-    *(_Line(*step, PALETTE[at], MARKERS[at], at - 1) for at, step in enumerate(STEPS.items())),
-    _Line("unwanted", UNWANTED, "0.35", "X", 0),
+    *(_Line(step, STEPS[step], PALETTE[at], MARKERS[at], at - 1) for at, step in enumerate(ASKED)),
+    _Line(WROTE, "anything saved unasked", "0.35", "X", 0),
 )
 _CLAIMED = (_Line("phantom", "claimed, and not saved", VERMILLION, "s", 0),)
 
@@ -87,11 +89,12 @@ _CLAIMED = (_Line("phantom", "claimed, and not saved", VERMILLION, "s", 0),)
 def ask_strength(numbers: pd.DataFrame) -> Figure:
     """Dose and response: a panel for each design on each model, the rungs from left to right.
 
-    `numbers` are of `ladder.dose`. At the right, and as a broken line with the band of its interval, what is
-    saved where nobody asks.
+    `numbers` are of `ladder.dose`. At the right, where nobody asks, how often a tool that saves is called and
+    how often anything is saved, the latter as a broken line too, with the band of its interval.
     """
     what = "turns on each rung, of questions in a later session, and of turns in which nobody asks"
-    return _curves(numbers, _ASKED, "How plainly must it be asked?", what)
+    drawn = numbers[(numbers["step"] != WROTE) | (numbers["strength"] == UNASKED)]
+    return _curves(drawn, _ASKED, "How plainly must it be asked?", what)
 
 
 def phantoms_by_rung(numbers: pd.DataFrame) -> Figure:
@@ -124,7 +127,7 @@ def _curves(numbers: pd.DataFrame, steps: Sequence[_Line], title: str, what: str
             part = shown[(shown["panel"] == panel) & (shown["variant"] == variant)]
             for step in steps:
                 _curve(ax, part[part["step"] == step.step], places, step, small)
-            if part.loc[part["step"] != "unwanted", "few"].all():
+            if part.loc[part["strength"] != UNASKED, "few"].all():
                 ax.text(
                     0, 0.97, "too few families for a rate; counted:", fontsize=7.5, color="0.35", va="top"
                 )
@@ -148,9 +151,12 @@ def _lines(shown: pd.DataFrame) -> list[list[tuple[str, str]]]:
 
     Best is where asking makes the greatest difference; of phantom saves, where there are the most.
     """
-    asks = shown[shown["strength"].isin(EXPLICIT) & shown["step"].isin(["called", "phantom"])]
-    idle = shown[shown["strength"] == UNASKED].groupby("variant")["rate"].mean()
-    best = asks.groupby("variant")["rate"].mean().sub(idle, fill_value=0)
+    first = shown[shown["step"].isin(["called", "phantom"])]
+    asks, idle = (
+        first[first["strength"].isin(kinds)].groupby("variant")["rate"].mean()
+        for kinds in (EXPLICIT, [UNASKED])
+    )
+    best = asks.sub(idle, fill_value=0)
     order = sorted(shown["variant"].unique(), key=lambda name: (-best.get(name, -2.0), name))
     groups: list[list[tuple[str, str]]] = []
     for panel, group in shown.groupby("panel", sort=False):
@@ -189,7 +195,7 @@ def _curve(ax: Axes, part: pd.DataFrame, places: Mapping[str, float], line: _Lin
                 clip_on=False)  # fmt: skip
         if point["strength"] in RUNGS:
             joined.append((x, point["rate"]))
-        elif line.step == "unwanted":
+        elif line.step == WROTE:
             ax.axhspan(point["lo"], point["hi"], color="0.93", lw=0, zorder=0)
             ax.axhline(point["rate"], color=line.colour, lw=0.9, ls=(0, (4, 3)), zorder=1)
     if joined:
@@ -214,7 +220,7 @@ def _axis(ax: Axes, places: Mapping[str, float], small: bool) -> None:
 def _sign(line: _Line) -> Line2D:
     from matplotlib.lines import Line2D
 
-    dashed = "--" if line.step == "unwanted" else "-"
+    dashed = "--" if line.step == WROTE else "-"
     return Line2D(
         [], [], color=line.colour, marker=line.marker, mec="white", ms=8, lw=2, ls=dashed, label=line.label
     )
@@ -260,7 +266,7 @@ def ask_gaps(numbers: pd.DataFrame) -> Figure:
         note.append(f"left: {ends}, paired over {span(drop['families'])} families (t)")
     if len(gap):
         sizes = f"{span(gap['families'])} and {span(gap['base_families'])} families"
-        note.append(f"right: the rungs that ask minus {UNWANTED}, {sizes} (square-and-add): Youden's J")
+        note.append(f"right: asked minus the same unasked, {sizes} (square-and-add): Youden's J")
     left = [names[name] for name in names if name not in set(known["variant"])]
     note += [f"no tool that saves, or too few families: {', '.join(left)}"] if left else []
     note += [f"all with {shared}"] if shared else []
@@ -271,7 +277,7 @@ def ask_gaps(numbers: pd.DataFrame) -> Figure:
 def _around_zero(ax: Axes, part: pd.DataFrame, rows: Sequence[str]) -> None:
     for row in part.to_dict("records"):
         index = list(STEPS).index(row["step"])
-        y = rows.index(row["row"]) + 0.2 * (index - 1)
+        y = rows.index(row["row"]) + 0.2 * (index - 1 if row["step"] in ASKED else 0)
         colour = PALETTE[index]
         if row["lo"] == row["lo"]:
             ax.hlines(y, 100 * row["lo"], 100 * row["hi"], color=colour, lw=2)

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 
 STEPS = {"called": "called a tool that saves", "saved": "stored the right thing"}
+ONE_ORDER = (
+    "No story of this run that asks to remember was run in both orders of a design's tools,\n"
+    "so that a difference could be the stories' as well: an even number of repeats runs each in both."
+)
 
 
 def headline(numbers: pd.DataFrame) -> Figure:
@@ -101,15 +105,16 @@ def stages(numbers: pd.DataFrame) -> Figure:
 
 @styled
 def order_effect(numbers: pd.DataFrame, *, what: str = "in which the fact was stored") -> Figure:
-    """How much a rate of `tables.saving` moves when only the order of the tools changes; `what` says which.
+    """How much a rate moves when only the order of the tools changes; `what` says which rate.
 
-    Open markers: tools that read listed first; filled: tools that write first. The line between them is the
-    effect of order alone. Many designs are rows, with a panel for each model and calling mode.
+    `numbers` are of `tables.moved`: of stories that were run in both orders. Open markers: tools that read
+    listed first; filled: tools that write first. The line between them is the effect of order alone. Many
+    designs are rows, with a panel for each model and calling mode.
     """
     title = "The same tools in another order"
-    shown, left_out = drawable(numbers[numbers["order"].isin(["read_first", "write_first"])])
+    shown, left_out = drawable(numbers)
     if not len(shown):
-        return nothing(title)
+        return nothing(title) if len(numbers) else nothing(title, ONE_ORDER)
     many, shown = crowded(shown), labelled(shown)
     hues = sorted(shown["variant"].unique())
     names, shared = short_variants(hues)
@@ -130,7 +135,7 @@ def order_effect(numbers: pd.DataFrame, *, what: str = "in which the fact was st
         _moves(ax, shown[shown["panel"] == panel], rows, colours)
     signs = [*(() if many else key(names[hue] for hue in hues)), *_order_key()]
     heading(figure, title, smoke="smoke" in shown and bool(shown["smoke"].any()), key=signs)
-    turns = f"“please remember” turns {what}; intervals as in the first figure"
+    turns = f"“please remember” turns {what}, of stories run in both orders; intervals stand in its table"
     figure.supxlabel(caption(shown, turns, left_out, shared, bars=False), fontsize=9, color="0.3")
     return figure
 

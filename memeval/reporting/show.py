@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 # A display of text, HTML or a picture, as the notebook protocol names its parts.
 Bundle = dict[str, Any]
 HEADLINE = "memeval_headline"
+RATES = ("rate", "right", "base", "lo", "hi", "icc")
+"""Columns that are empty where a rate is of too few families to say."""
 DPI = 160
 
 
@@ -42,6 +44,7 @@ def show_table(numbers: pd.DataFrame, *, summary: str = "") -> None:
     """Display a table, escaped; folded away behind `summary` if there is one."""
     from markupsafe import escape
 
+    numbers = _told(numbers)
     html = table_html(numbers)
     if summary:
         html = f"<details><summary>{escape(summary)} ({len(numbers)} rows)</summary>{html}</details>"
@@ -49,10 +52,21 @@ def show_table(numbers: pd.DataFrame, *, summary: str = "") -> None:
 
 
 def table_html(numbers: pd.DataFrame) -> str:
-    """A frame as an HTML table: everything escaped, rates to three places, constant columns left out."""
-    frame = numbers.drop(columns=[name for name in ("few", "level") if name in numbers])
+    """A frame as an HTML table: everything escaped, rates to three places, constant columns left out.
+
+    Rates of fewer than five families are empty: of those there are only counts.
+    """
+    frame = _told(numbers).drop(columns=[name for name in ("few", "level") if name in numbers])
     html: str = frame.to_html(index=False, escape=True, border=0, na_rep="", float_format="{:.3f}".format)
     return f'<div class="table">{html}</div>'
+
+
+def _told(numbers: pd.DataFrame) -> pd.DataFrame:
+    """The numbers without rates that are of too few families to say."""
+    if "few" not in numbers:
+        return numbers
+    few = numbers["few"].astype(bool)
+    return numbers.assign(**{name: numbers[name].mask(few) for name in RATES if name in numbers})
 
 
 def say(text: str, *, headline: bool = False) -> None:

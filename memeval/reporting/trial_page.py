@@ -86,6 +86,7 @@ def _facts(trial: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         "calls": f"{trial['calls']} in {trial['rounds']} rounds",
         "tokens": f"{trial['prompt_tokens']} read, {trial['output_tokens']} written",
         "seconds": f"{trial['seconds_model']:.1f} of the model, {trial['seconds_harness']:.1f} of memeval",
+        "seconds in after_turn": f"{trial['seconds_after_turn']:.2f}" if trial["seconds_after_turn"] else "",
         "hooks that did something": ", ".join(f"{n} {count}" for n, count in trial["hooks"].items()),
         "counted by the design": ", ".join(f"{n} {count}" for n, count in (trial["counts"] or {}).items()),
         "asked of the model by the design": _asked(trial),

@@ -38,7 +38,7 @@ def designs_sentence(run: Run, *, level: float = 0.95) -> str:
     First of all, what must be known of the models (`models_note`).
     """
     names, shared = short_variants(sorted(as_written(run.cells)["variant"].unique()))
-    lines: dict[tuple[str, str, str], str] = {}
+    lines: dict[tuple[str, ...], str] = {}
     for step in ("passed", "saved"):
         told = standing_lines(standing(judged(run, step), step, level=level), names, DID[step])
         lines |= {(*key, step): said for key, said in told.items()}

@@ -6,8 +6,16 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from memeval.analysis.designs import standing
-from memeval.analysis.tables import asked_to_remember, cell_keys, differences, saved, saving
-from memeval.reporting.style import MANY, ORDERS, SMOKE, short_variants
+from memeval.analysis.intervals import FEW
+from memeval.analysis.tables import (
+    asked_to_remember,
+    cell_keys,
+    differences,
+    group_keys,
+    saved,
+    saving,
+)
+from memeval.reporting.style import MANY, ORDERS, SMOKE, short_variants, span
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,6 +112,14 @@ def describe_scores(scores: pd.DataFrame) -> str:
 STEPS = {"called": "called a saving tool", "saved": "stored the right thing"}
 
 
+KINDS = {
+    "near": "Not told apart from it",
+    "behind": "Less often, beyond chance",
+    "not compared": "Not compared with it, under five families in common",
+}
+"""How a design stands to the best one."""
+
+
 def headline_sentence(turns: pd.DataFrame, *, level: float = 0.95) -> str:
     """Whether the designs differ in obeying "please remember": for each model and calling mode a line on
     calling a tool that saves, and one on storing the right thing.
@@ -111,11 +127,11 @@ def headline_sentence(turns: pd.DataFrame, *, level: float = 0.95) -> str:
     Over both tool orders, paired by family. A difference that chance could have made is said to be not
     shown, never to be none.
     """
-    lines: dict[tuple[str, str, str], str] = {}
+    lines: dict[tuple[str, ...], str] = {}
     smoke: list[bool] = []
     shared = ""
     frame = asked_to_remember(turns)
-    frame = frame.assign(saved=saved(frame))
+    frame, keys = frame.assign(saved=saved(frame)), group_keys(frame)
     for step, did in STEPS.items():
         rates = saving(turns, value=step, by_order=False, level=level)
         judged = rates[(rates["units"] > 0) & ~rates["few"].astype(bool)]
@@ -123,15 +139,15 @@ def headline_sentence(turns: pd.DataFrame, *, level: float = 0.95) -> str:
         smoke += list(judged["smoke"].astype(bool)) if "smoke" in judged else []
         if len(names) > PAIRS:
             told = standing_lines(standing(frame, step, level=level), names, did)
-            lines |= {(model, calling, step): said for (model, calling), said in told.items()}
+            lines |= {(*key, step): said for key, said in told.items()}
             continue
         gaps = differences(turns, value=step, level=level)
-        for (model, calling), group in judged.groupby(["model", "calling"], sort=True):
-            mine = gaps[(gaps["model"] == model) & (gaps["calling"] == calling)]
+        for key, group in judged.groupby(keys, sort=True, dropna=False, observed=True):
+            mine = gaps[(gaps[keys] == list(key)).all(axis=1)]
             compared = " ".join(difference_words(row, names, did) for row in mine.to_dict("records"))
             each = _join(f"{names[row['variant']]} {rate_words(row)}" for row in group.to_dict("records"))
-            said = f"{model}, {calling}, {did}: {each}. {compared}"
-            lines[str(model), str(calling), step] = said.strip()
+            said = f"{', '.join(map(str, key))}, {did}: {each}. {compared}"
+            lines[(*map(str, key), step)] = said.strip()
     if not lines:
         return "Too few families to say whether the designs differ: see the counts below."
     told_lines = [lines[key] for key in sorted(lines)]
@@ -143,25 +159,26 @@ def headline_sentence(turns: pd.DataFrame, *, level: float = 0.95) -> str:
     return "\n".join(told_lines)
 
 
-def standing_lines(table: pd.DataFrame, names: Mapping[str, str], did: str) -> dict[tuple[str, str], str]:
+def standing_lines(table: pd.DataFrame, names: Mapping[str, str], did: str) -> dict[tuple[str, ...], str]:
     """By model and calling mode, which design `did` so most often and which cannot be told from it.
 
     `table` is of `designs.standing`.
     """
     lines = {}
-    for (model, calling), group in table.groupby(["model", "calling"], sort=True):
+    for key, group in table.groupby(group_keys(table), sort=True, dropna=False, observed=True):
         first, *others = group.to_dict("records")
         if not first["rate"]:
-            said = f"no design ever did, in {first['trials']} times each"
+            said = f"no design ever did, in {span(group['trials'])} times each"
         else:
             said = f"most often {names[first['variant']]}, {rate_words(first)}"
-            near, behind = (
-                [f"{names[row['variant']]} {share(row['rate'])}" for row in others if row["near"] is kind]
-                for kind in (True, False)
+            told: dict[str, list[str]] = {}
+            for row in others:
+                kind = "not compared" if row["common"] < FEW else "near" if row["near"] else "behind"
+                told.setdefault(kind, []).append(f"{names[row['variant']]} {share(row['rate'])}")
+            said += "".join(
+                f". {words}: {_join(told[kind])}" for kind, words in KINDS.items() if kind in told
             )
-            said += f". Not told apart from it: {_join(near)}" if near else ""
-            said += f". Less often, beyond chance: {_join(behind)}" if behind else ""
-        lines[str(model), str(calling)] = f"{model}, {calling}, {did}: {said}."
+        lines[tuple(map(str, key))] = f"{', '.join(map(str, key))}, {did}: {said}."
     return lines
 
 

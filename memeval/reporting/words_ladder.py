@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from memeval.analysis.ladder import ALL, DROP, GAP, RUNGS, UNASKED
-from memeval.analysis.remembered import GUESSABLE, LUCKY
-from memeval.analysis.tables import MARKS, cell_keys
+from memeval.analysis.ladder import ALL, DROP, GAP, RUNGS, UNASKED, WROTE
+from memeval.analysis.remembered import GUESSABLE, LUCKY, NOT_REACHED
+from memeval.analysis.tables import group_keys
 from memeval.reporting.figures_ladder import KEPT, MEASURES, NAMES, STEPS
 from memeval.reporting.style import MANY, short_variants, span
 from memeval.reporting.words import PAIRS, SAID, describe, rate_words, share, signed
@@ -68,7 +68,8 @@ def ladder_sentence(dose: pd.DataFrame, gaps: pd.DataFrame) -> str:
         return NO_LADDER
     lines = []
     names, shared = short_variants(sorted(dose["variant"].unique()))
-    for label, group in _groups(gaps[(gaps["step"] == "saved") & (gaps["families"] > 0)]):
+    stored = gaps["step"] == gaps["measure"].map({GAP: WROTE, DROP: "saved"})
+    for label, group in _groups(gaps[stored & (gaps["families"] > 0)]):
         known = group[~group["few"].astype(bool)].sort_values("diff", ascending=False, kind="stable")
         gap, drop = (known[known["measure"] == measure].to_dict("records") for measure in (GAP, DROP))
         first = gap or drop  # without look-alikes in the run there is no gap
@@ -92,10 +93,14 @@ def gaps_note(gaps: pd.DataFrame) -> str:
 
 
 def _outcome(row: Row) -> str:
-    """A difference of one design in words: what is stored at either end."""
+    """A difference of one design in words: what is saved at either end."""
     if row["measure"] == GAP:
-        asked = f"Asked outright, the fact was stored in {share(row['rate'])} of turns"
-        return f"{asked}; where nobody asks, something was saved in {share(row['base'])}: {_points(row)}."
+        asked = f"Asked outright, it saved something in {share(row['rate'])} of turns"
+        right, idle = (
+            f"the right thing in {share(row['right'])}",
+            f"where nobody asks in {share(row['base'])}",
+        )
+        return f"{asked} ({right}), {idle}: {_points(row)}."
     ends = [f"{share(row[end])} where {NAMES[row[rung]]}" for end, rung in (("rate", "from"), ("base", "to"))]
     return f"Stored in {' and in '.join(ends)}: {_points(row)}."
 
@@ -103,7 +108,7 @@ def _outcome(row: Row) -> str:
 def _ranked(rows: Sequence[Row], names: Mapping[str, str]) -> str:
     """Of many designs the three to which asking makes most difference, and those not shown to mind."""
     best = "; ".join(f"{names[row['variant']]} {_points(row)}" for row in rows[:PAIRS])
-    what = "stored when asked outright, minus saved where nobody asks"
+    what = "something saved when asked outright, minus where nobody asks"
     if rows[0]["measure"] == DROP:
         what = f"stored where {NAMES[rows[0]['from']]}, minus where {NAMES[rows[0]['to']]}"
     blind = [names[row["variant"]] for row in rows if row["lo"] <= 0 or not row["diff"]]
@@ -143,10 +148,13 @@ def remembered_sentence(numbers: pd.DataFrame, counted: pd.DataFrame) -> str:
         rows = group.sort_values("rate", ascending=False, kind="stable").to_dict("records")
         said = "; ".join(f"{names[row['variant']]} {rate_words(row)}" for row in rows[:PAIRS])
         lines.append(f"{label}, {'remembered' if len(rows) <= PAIRS else 'remembered most'}: {said}.")
-    total = counted[["questions", GUESSABLE, LUCKY, "without control", "without story"]].sum()
+    total = counted[["questions", NOT_REACHED, GUESSABLE, LUCKY, "without control", "without story"]].sum()
     reasons = {GUESSABLE: "a fact that a model may know", LUCKY: "what `none` answered right as well"}
     out = [f"{total[name]} ask for {why}" for name, why in reasons.items() if total[name]]
     lines += [f"Left out of {total['questions']} questions: {'; '.join(out)}."] if out else []
+    if total[NOT_REACHED]:
+        missed = f"{total[NOT_REACHED]} of the {counted['counted'].sum()} questions that count"
+        lines.append(f"{missed} were never reached, because the model had failed before: not remembered.")
     if total["without control"]:
         lines.append(
             f"The design `none` was not run on {total['without control']} of {total['questions']} questions: "
@@ -162,8 +170,7 @@ def remembered_sentence(numbers: pd.DataFrame, counted: pd.DataFrame) -> str:
 
 def _groups(numbers: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
     """The numbers of each model and calling mode, with their name."""
-    keys = [name for name in cell_keys(numbers) if name not in (*MARKS, "variant")]
-    for key_, group in numbers.groupby(keys, sort=True, dropna=False, observed=True):
+    for key_, group in numbers.groupby(group_keys(numbers), sort=True, dropna=False, observed=True):
         yield ", ".join(str(part) for part in key_ if part), group
 
 

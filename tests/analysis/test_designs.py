@@ -77,6 +77,54 @@ def test_the_best_stands_first_and_what_chance_could_have_made_is_near_it() -> N
         assert group["p"].iloc[-1] < 0.001
 
 
+def passes(*designs: tuple[str, str, bool, range]) -> pd.DataFrame:
+    """Trials of designs (variant, embedder, whether all pass, families)."""
+    same = {"model": "m", "calling": "native", "prefix": "card", "repeat": 0, "order": "read_first",
+            "outcome": "ok"} | dict.fromkeys(tables.SURFACE, "as_written")  # fmt: skip
+    rows = [
+        same
+        | {"variant": variant, "embedder": embedder, "passed": passed, "family": f"f{n}", "scenario": f"s{n}"}
+        for variant, embedder, passed, families in designs
+        for n in families
+    ]
+    return pd.DataFrame(rows).astype({"passed": "boolean"})
+
+
+def test_designs_stand_to_each_other_within_an_embedder() -> None:
+    both = [(name, e, (name == "a") == (e == "hash"), range(12)) for name in "ab" for e in ("hash", "minilm")]
+    table = designs.standing(passes(*both), "passed").set_index(["embedder", "variant"])
+    assert table["rate"].to_dict() == {
+        ("hash", "a"): 1,
+        ("hash", "b"): 0,
+        ("minilm", "b"): 1,
+        ("minilm", "a"): 0,
+    }
+    assert table["near"].tolist() == [True, False] * 2
+
+
+def test_designs_with_under_five_families_in_common_are_not_compared() -> None:
+    frame = passes(
+        ("a", "hash", True, range(20)),
+        ("b", "hash", False, range(16, 40)),
+        ("c", "hash", False, range(20, 40)),
+        ("d", "hash", False, range(8)),
+    )
+    table = designs.standing(frame, "passed").set_index("variant")
+    assert table["common"].to_dict() == {"a": 20, "b": 4, "c": 0, "d": 8}
+    assert table.loc[["b", "c"], ["difference", "p", "near"]].isna().all(axis=None)
+    assert table.loc["d", "p"] == pytest.approx(2 / 2**8)  # the only comparison made
+    assert (bool(table.loc["a", "near"]), bool(table.loc["d", "near"])) == (True, False)
+
+
+def test_stories_that_all_rated_designs_were_run_on_are_counted() -> None:
+    frame = passes(
+        ("a", "hash", True, range(20)), ("b", "hash", True, range(4, 30)), ("c", "hash", True, range(3))
+    )
+    table = designs.sizes(frame).set_index("variant")
+    assert table["stories"].to_dict() == {"a": 20, "b": 26, "c": 3}
+    assert set(table["common stories"]) == {16}
+
+
 def test_surfaces_take_no_part_in_the_standing_of_designs() -> None:
     run = synthetic.frames(synthetic.surface_rows())
     table = designs.standing(designs.judged(run, "called"), "called")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import synthetic_ladder
 from runs import STORY
 
 import memeval
-from memeval.analysis import ladder, remembered
+from memeval.analysis import designs, ladder, remembered, unreached
 from memeval.analysis.blame import read_blame, waterfall
 from memeval.analysis.failures import RESTRAINT
 from memeval.analysis.intervals import Rate, wilson
@@ -44,12 +45,13 @@ def test_each_rung_has_the_rates_of_its_turns_and_of_its_questions(run: Run) -> 
         assert (called["successes"], called["trials"]) == (asks["called"].sum(), 12)
         assert (stored["successes"], stored["trials"]) == (asks["stored"].fillna(False).sum(), 12)
         assert (answered["successes"], answered["trials"]) == (later["answered"].fillna(False).sum(), 12)
-    idle = dose.loc[("native", "obeys", "unwanted", ladder.UNASKED)]
-    assert (idle["successes"], idle["trials"], idle["units"]) == (
-        mine.loc[mine["decoy"], "wrote"].sum(),
-        12,
-        6,
-    )
+    for step in ladder.FLOORED:
+        idle = dose.loc[("native", "obeys", step, ladder.UNASKED)]
+        assert (idle["successes"], idle["trials"], idle["units"]) == (
+            mine.loc[mine["decoy"], "wrote"].sum(),
+            12,
+            6,
+        )
 
 
 def test_calling_modes_are_never_mixed_and_a_design_without_tools_has_no_rate_of_saving(run: Run) -> None:
@@ -63,10 +65,52 @@ def test_calling_modes_are_never_mixed_and_a_design_without_tools_has_no_rate_of
 def test_a_design_that_saves_everything_is_as_high_on_its_floor(run: Run) -> None:
     gaps = ladder.gaps(run).set_index(["calling", "variant", "step", "measure"])["diff"]
     for calling in ("native", "constrained"):
-        assert abs(gaps[calling, "hoards", "saved", ladder.GAP]) < 0.1
-        assert gaps[calling, "obeys", "saved", ladder.GAP] > 0.6
+        for step in ladder.FLOORED:
+            assert abs(gaps[calling, "hoards", step, ladder.GAP]) < 0.1
+            assert gaps[calling, "obeys", step, ladder.GAP] > 0.6
         assert gaps[calling, "obeys", "saved", ladder.DROP] > 0.6
         assert abs(gaps[calling, "hoards", "saved", ladder.DROP]) < 0.1
+
+
+def gap_of(run: Run, step: str) -> pd.Series:
+    table = ladder.gaps(run).set_index(["calling", "variant", "step", "measure"])
+    return table.loc[("native", "obeys", step, ladder.GAP)]
+
+
+def test_a_call_that_failed_counts_on_the_floor_of_calls_as_it_does_on_the_rungs(run: Run) -> None:
+    idle = run.turns[run.turns["decoy"].astype(bool) & (run.turns["wrote"] == 0)]
+    failed = [
+        {
+            "trial_key": row.trial_key,
+            "session": row.session,
+            "turn": row.turn,
+            "intent": intent,
+            "status": status,
+        }
+        for row, (intent, status) in zip(
+            idle.itertuples(),
+            [("remember", "tool_error"), ("note", "bad_arguments"), ("recall", "ok"), ("remember", "leaked")]
+            * len(idle),
+            strict=False,
+        )
+    ]
+    more = pd.concat([run.calls, pd.DataFrame(failed)], ignore_index=True)
+    called = pd.Series([call["intent"] != "recall" and call["status"] != "leaked" for call in failed])
+    obeys = called[((idle["calling"] == "native") & (idle["variant"] == "obeys")).to_numpy()]
+    before, after = gap_of(run, "called"), gap_of(changed(run, run.turns, calls=more), "called")
+    assert obeys.any()
+    assert not obeys.all()
+    assert after["base"] == pytest.approx(before["base"] + obeys.sum() / 12)
+    assert (after["rate"], gap_of(run, ladder.WROTE)["base"]) == (before["rate"], before["base"])
+
+
+def test_saving_is_compared_with_saving_and_the_right_thing_stands_beside_it(run: Run) -> None:
+    wrong = run.turns.assign(stored=run.turns["stored"].where(run.turns["stored"].isna(), False))
+    before, after = gap_of(run, ladder.WROTE), gap_of(changed(run, wrong), ladder.WROTE)
+    assert before["right"] == before["rate"]
+    assert after["right"] == 0
+    assert after["diff"] == before["diff"] == pytest.approx(before["rate"] - before["base"])
+    assert set(ladder.gaps(run).query("measure == 'gap'")["step"]) == {"called", ladder.WROTE}
 
 
 def test_the_drop_is_the_mean_over_families_of_the_strongest_rung_minus_the_weakest(run: Run) -> None:
@@ -95,10 +139,10 @@ def test_below_five_families_there_are_counts_and_no_differences(tmp_path: Path)
     assert set(gaps.loc[gaps["variant"] == "obeys", "families"]) == {4}
 
 
-def changed(run: Run, turns: pd.DataFrame) -> Run:
-    """The run with other turns."""
-    other = Run(run.folder, run.manifest, [], {"trial": run.rows("trial")})
-    other.__dict__["turns"] = turns
+def changed(run: Run, turns: pd.DataFrame, **more: pd.DataFrame) -> Run:
+    """The run with other turns, trials or calls."""
+    other = Run(run.folder, run.manifest, [], {"trial": run.rows("trial"), "call": run.rows("call")})
+    other.__dict__.update(turns=turns, **more)
     return other
 
 
@@ -109,7 +153,7 @@ def test_saving_what_was_just_said_is_not_asked_of_a_model_that_has_saved_it(run
     found = ladder.dose(changed(run, turns))
     rungs = found[(found["variant"] == "obeys") & (found["step"] == "called")]
     assert "save_it" not in set(rungs["strength"])
-    assert len(rungs) == 2 * 5
+    assert len(rungs[rungs["strength"] != ladder.UNASKED]) == 2 * 5
     later = found[(found["variant"] == "obeys") & (found["step"] == "recalled")]
     assert "save_it" in set(later["strength"])
     claims = ladder.phantoms(changed(run, turns))
@@ -128,9 +172,32 @@ def test_a_trial_told_on_two_rungs_has_none_for_its_questions(run: Run) -> None:
 
 def test_without_a_ladder_only_the_floor_is_left_and_no_difference(tmp_path: Path) -> None:
     run = memeval.load(synthetic_ladder.write(tmp_path, ladder=False, modes=1, families=5))
-    assert set(ladder.dose(run)["step"]) == {"unwanted"}
+    assert set(ladder.dose(run)["step"]) == set(ladder.FLOORED)
     assert not len(ladder.gaps(run))
     assert set(ladder.phantoms(run)["strength"]) == {ladder.ELSEWHERE, ladder.ALL}
+
+
+def test_a_question_that_a_broken_trial_never_reached_was_not_answered(run: Run) -> None:
+    keys = run.turns.loc[run.turns["strength"] == "please", "trial_key"].unique()[::2]
+    broken, later = run.turns["trial_key"].isin(keys), run.turns["session"] == 2
+    turns = run.turns.assign(outcome=run.turns["outcome"].mask(broken, "model_failure"))[~(broken & later)]
+    lost = run.trials["trial_key"].isin(keys)
+    trials = run.trials.assign(outcome=run.trials["outcome"].mask(lost, "model_failure"))
+    answered = run.turns[~broken & later].merge(
+        run.turns.loc[run.turns["strength"] == "please", ["trial_key"]], on="trial_key"
+    )
+    dose = ladder.dose(changed(run, turns, trials=trials))
+    found = dose[(dose["step"] == "recalled") & (dose["strength"] == "please")]
+    whole = ladder.dose(run)
+    whole = whole[(whole["step"] == "recalled") & (whole["strength"] == "please")]
+    assert found["trials"].sum() == whole["trials"].sum()
+    assert found["successes"].sum() == answered["answered"].sum() < whole["successes"].sum()
+    questions = remembered.remembered(changed(run, turns, trials=trials))
+    table = remembered.left_out(questions)
+    assert len(questions) == len(remembered.remembered(run))
+    mine = questions[questions["trial_key"].isin(keys)]
+    assert not mine["remembered"].fillna(False).any()
+    assert table[remembered.NOT_REACHED].sum() == (mine["left_out"] == "").sum() > 0
 
 
 def test_phantom_saves_of_all_asks_are_those_of_the_rungs_together(run: Run) -> None:
@@ -212,7 +279,9 @@ CONTROL = """
         expect: {intent: recall, facts: [language], answer: {states: [language]}}"""
 
 
-def told(folder: Path, script: Any, story: str = STORY) -> tuple[Run, Path]:
+def told(
+    folder: Path, script: Any, story: str = STORY, designs: Sequence[str] = ("none", "local2_single")
+) -> tuple[Run, Path]:
     """A story run on a scripted model with one design and the design `none`; the run and the story's file."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "story.yaml"
@@ -220,7 +289,8 @@ def told(folder: Path, script: Any, story: str = STORY) -> tuple[Run, Path]:
     register_model("scripted:asked", lambda: ScriptedModel(script))
     sweep = {
         "sweep": "asked", "scenarios": [str(file)], "models": ["scripted:asked"], "embedders": ["hash"],
-        "designs": ["none", {"local2_single": {"write_path": "tool"}}], "store": "inmemory",
+        "designs": [{name: {"write_path": "tool"}} if name != "none" else name for name in designs],
+        "store": "inmemory", "repeats": 1,
     }  # fmt: skip
     return memeval.run(sweep, folder / "run"), file
 
@@ -237,6 +307,41 @@ def test_a_fact_found_by_memory_and_said_is_remembered(tmp_path: Path) -> None:
     file.unlink()  # nobody can look into the story any more
     assert not remembered.remembered(run)["story"].any()
     assert verdicts(run)["local2_single"] == (True, "")
+
+
+def stuck(messages: Any, tools: Any) -> Any:
+    """Saves the same again and again, where it can."""
+    return ToolCall("save_memory", {"content": "Elixir"}) if tools else "I do not know."
+
+
+def recalled(run: Run) -> tuple[int, int]:
+    row = designs.steps(run).query("step == 'recalled' and variant != 'none'").iloc[0]
+    return row["successes"], row["trials"]
+
+
+def test_a_question_behind_an_endless_loop_is_not_remembered_and_not_recalled(tmp_path: Path) -> None:
+    run, file = told(tmp_path, stuck)
+    file.unlink()  # the trial of the other design came to the end of the story
+    assert set(run.trials["outcome"]) == {"ok", "model_failure"}
+    assert verdicts(run) == {"none": (False, ""), "local2_single": (False, "")}
+    table = remembered.left_out(remembered.remembered(run)).set_index("variant")
+    assert table[remembered.NOT_REACHED].to_dict() == {"none": 0, "local2_single write_path=tool": 1}
+    assert table["without control"].sum() == 0
+    assert recalled(run) == (0, 1)
+    assert unreached.unknown(run) == 0
+
+
+def test_what_no_trial_reached_is_told_by_the_story_and_else_not_known(tmp_path: Path) -> None:
+    lines = STORY.format(name="tale").split("\n  - turns:\n")
+    again = "\n  - turns:\n".join([lines[0], lines[1] + CONTROL, lines[2]])
+    run, file = told(tmp_path, stuck, again, designs=["local2_single"])
+    assert verdicts(run) == {"local2_single": (False, "")}
+    assert recalled(run) == (0, 1)  # not the question whose answer stands in its own session
+    assert unreached.unknown(run) == 0
+    file.unlink()
+    assert not len(remembered.remembered(run))
+    assert not len(designs.judged(run, "recalled"))
+    assert unreached.unknown(run) == 1
 
 
 def test_a_right_answer_that_none_gives_too_proves_nothing(tmp_path: Path) -> None:

@@ -75,6 +75,44 @@ def test_a_stage_counts_only_turns_that_reached_it() -> None:
     assert found.loc["stored", "trials"] == 0
 
 
+def test_a_decoy_left_alone_is_no_call() -> None:
+    frame = turns(turn(intent="recall", called=False), turn(intent="recall", decoy=True, called=True))
+    found = tables.stages(frame).set_index("stage")
+    assert found.loc["called", ["successes", "trials"]].tolist() == [0, 1]
+
+
+def test_orders_are_set_beside_each_other_on_stories_that_were_run_in_both() -> None:
+    both = [turn(called=False), turn(called=True, order="write_first")]
+    frame = turns(
+        *both,
+        turn(called=True, scenario="one order"),
+        turn(called=False, scenario="another", order="write_first"),
+        turn(called=True, scenario="no server"),
+        turn(called=None, scenario="no server", order="write_first", outcome="invalid"),
+    )
+    found = tables.moved(frame, value="called").set_index("order")[["successes", "trials"]]
+    assert found.loc["read_first"].tolist() == [0, 1]
+    assert found.loc["write_first"].tolist() == [1, 1]
+    assert not len(tables.moved(frame[frame["scenario"] != "s"], value="called"))
+
+
+def test_designs_are_compared_within_an_embedder() -> None:
+    rows = [
+        turn(
+            called=(design == "dual") == (embedder == "hash"),
+            variant=design,
+            family=f"f{n}",
+            scenario=f"s{n}",
+        )
+        | {"embedder": embedder}
+        for design in ("dual", "single")
+        for embedder in ("hash", "bundled:minilm")
+        for n in range(6)
+    ]
+    found = tables.differences(turns(*rows), value="called").set_index("embedder")["difference"]
+    assert found.to_dict() == {"hash": -1.0, "bundled:minilm": 1.0}
+
+
 def test_a_second_embedder_becomes_a_row_of_its_own() -> None:
     frame = turns(turn(called=False), turn(called=False)).assign(embedder=["hash", "bundled:minilm"])
     assert len(tables.saving(frame)) == 2

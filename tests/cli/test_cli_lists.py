@@ -268,7 +268,7 @@ def test_designs_as_json(invoke: Invoke) -> None:
     assert [tool["name"] for tool in dual["tools"]] == ["memory_recall", "memory_save"]
     assert dual["description_tokens"] > 0
     choices = {setting["name"]: setting["choices"] for setting in dual["settings"]}
-    assert choices["write_path"] == ["auto_turn", "tool", "off"]
+    assert choices["write_path"] == ["auto_turn", "tool", "off", "auto_unread"]
 
 
 def test_the_designs_of_a_file_of_ones_own(invoke: Invoke, tmp_path: Path) -> None:

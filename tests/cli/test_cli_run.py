@@ -19,6 +19,7 @@ def test_a_run_prints_a_table_and_the_next_command(invoke: Invoke, sweep: Path) 
     assert result.exit_code == 0
     assert "local2_dual write_path=tool" in result.stdout
     assert "50% (2/4)" in result.stdout
+    assert "Pooled over\nstories and repeats" in result.stdout
     assert "memeval report results/small" in result.stdout
     assert "smoke test" in result.stdout
     assert "8 of 8 trials" in result.stderr
@@ -64,6 +65,42 @@ def test_a_dry_run_writes_nothing_and_says_that_it_cannot_know_the_time(
     assert "8 trials, 8 to run" in result.stdout
     assert "Estimate: not known" in result.stdout
     assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"repeats": 3}, "With 3 repeats one tool order comes more often (read_first 2, write_first 1)"),
+        ({"repeats": 1}, "With 1 repeat one tool order comes more often (read_first 1, write_first 0)"),
+        ({"repeats": 2}, ""),
+        ({"repeats": 3, "tool_order": "read_first"}, ""),
+        ({"repeats": 3, "designs": ["none"]}, ""),
+    ],
+)
+def test_a_dry_run_says_where_tool_orders_cannot_be_balanced(
+    invoke: Invoke, sweep: Path, changes: dict[str, object], said: str
+) -> None:
+    write_sweep(sweep, **changes)
+    told = invoke("run", sweep, "--dry-run").stdout
+    assert said in told
+    assert ("comes more often" in told) is bool(said)
+
+
+def test_a_dry_run_shows_repeats_that_differ_by_story_and_the_order(invoke: Invoke, sweep: Path) -> None:
+    write_sweep(sweep, parts=[{"repeats": 2}, {"repeats": 4, "scenarios": ["./warm.yaml"]}])
+    told = invoke("run", sweep, "--dry-run").stdout
+    assert "12 trials, 12 to run" in told
+    assert told.count("up to 4") == 2
+    assert "blocks of 7 scenarios" in told
+
+
+def test_trials_that_the_sweep_no_longer_plans_are_spoken_of(invoke: Invoke, sweep: Path, done: Path) -> None:
+    assert "left out" not in invoke("show", done).stdout
+    write_sweep(sweep, repeats=1)
+    said = "Trials left out: 4, of other cells, stories, seeds or repeats than the sweep had"
+    assert said in invoke("run", sweep).stdout
+    assert said in invoke("show", done).stdout
+    assert json.loads(invoke("show", done, "--json").stdout)["left_out"] == 4
 
 
 def test_cells_of_two_tool_orders_are_told_apart_before_and_after_a_run(

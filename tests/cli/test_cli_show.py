@@ -49,20 +49,23 @@ def trial(**changes: Any) -> dict[str, Any]:
     row = {
         "scenario": "s", "repeat": 0, "trial_key": "k", "variant": "v", "model": "m", "calling": "native",
         "order": "read_first", "outcome": "ok", "passed": True, "broken_at": "", "hooks": {}, "counts": {},
-        "hook_requests": 0, "hook_tokens": 0, "seconds_hooks": 0.0,
+        "hook_requests": 0, "hook_tokens": 0, "seconds_hooks": 0.0, "seconds_after_turn": 0.0,
     }  # fmt: skip
     return {"trial": row | changes, "turns": [], "calls": [], "hits": [], "messages": []}
 
 
 def test_what_a_design_did_beside_its_tools_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     more = {"hooks": {"compact": 2}, "counts": {"stubs": 1}, "hook_requests": 3, "hook_tokens": 812}
-    _trial.draw(trial(**more, seconds_hooks=4.25))
+    _trial.draw(trial(**more, seconds_hooks=4.25, seconds_after_turn=0.314))
     told = capsys.readouterr().out
     assert "hooks that did something: compact 2" in told
     assert "counted by the design: stubs 1" in told
     assert "asked of the model by the design: 3 requests, 812 tokens, 4.2 s" in told
+    assert "after its answers, in after_turn: 0.31 s" in told
     _trial.draw(trial())
-    assert "design" not in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "design" not in told
+    assert "after_turn" not in told
 
 
 def test_small_talk_is_one_line_and_a_compacted_history_is_cut(capsys: pytest.CaptureFixture[str]) -> None:

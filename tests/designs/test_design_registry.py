@@ -49,6 +49,17 @@ def test_a_fingerprint_changes_with_what_the_model_is_shown() -> None:
     assert plain.fingerprint() != longer.fingerprint()
 
 
+def test_known_fingerprints_stay_and_a_raised_version_changes_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Trials on disk are recognised by these; a version of 1 is no part of them."""
+    known = {"local2_dual": "ba1621d10fb9ceda", "none": "e69302f090512d5b"}
+    assert {name: open_design(name).fingerprint() for name in known} == known
+    monkeypatch.setattr(open_design("none").design, "version", 2)
+    assert open_design("none").fingerprint() != known["none"]
+    assert open_design("local2_dual").fingerprint() == known["local2_dual"]
+
+
 def test_a_design_from_a_file_is_found_and_its_code_is_in_its_fingerprint(tmp_path: Path) -> None:
     source = (
         "from memeval.designs import *\nclass Mine(MemoryDesign):\n    name='mine'\n"
@@ -60,6 +71,19 @@ def test_a_design_from_a_file_is_found_and_its_code_is_in_its_fingerprint(tmp_pa
     assert open_design("mine.py:Mine", tmp_path).fingerprint() != first
     with pytest.raises(InputError, match="did you mean 'Mine'"):
         open_design("mine.py:Mien", tmp_path)
+
+
+def test_a_design_from_a_file_has_its_own_name_and_never_a_built_in_one(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from memeval.designs import *\nfrom memeval.designs.local2 import Local2Dual\n"
+        "class Mine(Local2Dual):\n    def system_prompt(self):\n        return 'Quite another prompt.'\n"
+        "class Fake(Mine):\n    name = 'none'\n"
+    )
+    assert open_design("mine.py:Mine", tmp_path).variant == "Mine"
+    assert open_design("local2_dual").design.name == "local2_dual"
+    assert open_design("mine.py:Local2Dual", tmp_path).variant == "local2_dual"  # the built-in one itself
+    with pytest.raises(InputError, match=r"Fake\.name is 'none', as a built-in design is called"):
+        open_design("mine.py:Fake", tmp_path)
 
 
 def test_a_file_that_fails_to_import_is_its_authors_bug_with_the_line(tmp_path: Path) -> None:
@@ -106,6 +130,19 @@ def test_a_design_of_an_installed_package_is_found_by_its_name(
     spec = open_design("sticky_installed")
     assert spec.user_written
     assert spec.variant == "sticky_installed"
+
+
+def test_a_design_of_an_installed_package_has_its_own_name_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed(tmp_path, monkeypatch, "from memeval.designs.memex import Memex\nclass Sticky(Memex): ...\n")
+    assert open_design("sticky_installed").design.name == "Sticky"
+    (tmp_path / "wall.py").write_text(
+        "from memeval.designs.memex import Memex\nclass Sticky(Memex):\n    name = 'memex'\n#\n"
+    )
+    sys.modules.pop("wall", None)
+    with pytest.raises(InputError, match=r"Sticky\.name is 'memex'"):
+        open_design("sticky_installed")
 
 
 def test_an_entry_point_that_is_no_design_or_fails_is_named(

@@ -102,6 +102,7 @@ AWKWARD = [
     " ",
     "\x00",
     "\ud800",
+    "user.\ud83d",
     "مرحبا",
     "👍🏽 𝔘",
     'C++ AND "x" NEAR(',
@@ -217,10 +218,13 @@ def test_a_trial_drives_every_tool_and_fires_every_hook(variant: Any) -> None:
         at = int(wanted[1]) if wanted else -1
         if wanted and at < len(tools):
             return ToolCall(tools[at].name, sample(tools[at], _ids(stores["user"])))
+        if wanted and at == count and (by_id := [tool for tool in tools if _id_of(tool)]):
+            wrong = {_id_of(by_id[0]): "password: opensesame"}  # an error that repeats a secret
+            return ToolCall(by_id[0].name, {**sample(by_id[0], ()), **wrong})
         return "The colour is teal."
 
     count = max(len(spec().tools()), 2)
-    turns = [{"user": f"Turn {n}: the colour is teal, as I said.", "filler": 3} for n in range(count)]
+    turns = [{"user": f"Turn {n}: the colour is teal, as I said.", "filler": 3} for n in range(count + 1)]
     tale = story(turns, turns, turns)
     trial = Trial(
         key="k", cell="c", scenario=tale, design=spec, calling="native",
@@ -234,6 +238,11 @@ def test_a_trial_drives_every_tool_and_fires_every_hook(variant: Any) -> None:
     assert worked == {tool.name for tool in spec().tools()}
     if variant in NAMES:  # settings may leave a hook nothing to do
         assert set(result.trial.hooks) == set(spec().hooks())
+
+
+def _id_of(tool: Tool) -> str:
+    """The parameter of a tool that takes an id; empty if none does."""
+    return next((name for name in tool.parameters.get("properties", {}) if name.endswith("_id")), "")
 
 
 def _last(tool: Tool) -> int:
@@ -280,6 +289,16 @@ def test_empty_arguments_are_an_error_or_an_answer_and_write_nothing(variant: An
         if blank and tool.parameters.get("required"):
             users.call("ann", tool, blank)
     assert users.known("ann") == []
+
+
+@pytest.mark.parametrize("variant", WITH_TOOLS, ids=label)
+def test_every_text_a_tool_takes_may_be_awkward(variant: Any) -> None:
+    """Each awkward text in each parameter, all else as it should be: an answer or an error, never a crash."""
+    users = Users(variant)
+    for tool in users.design.tools():
+        for name, part in tool.parameters.get("properties", {}).items():
+            for awkward in AWKWARD if part.get("type") == "string" else ():
+                users.call("ann", tool, {**sample(tool, users.known("ann")), name: awkward})
 
 
 def test_the_same_story_and_seed_give_the_same_rows_for_every_design() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -14,7 +15,9 @@ from memeval.designs import register
 from memeval.designs.base import Context, Injection
 from memeval.designs.harness_runs import COMPRESS_PROMPT, HarnessRuns, extract_keywords, task_type
 from memeval.embedding import open_embedder
-from memeval.errors import InfrastructureError, ModelFailureError
+from memeval.embedding.base import Purpose, Vectors
+from memeval.errors import InfrastructureError, ModelFailureError, ReadOnlyError, TextTooLongError
+from memeval.memory.guard import GuardedStore
 from memeval.memory.inmemory import InMemoryStore
 from memeval.messages import Message, Reply
 from memeval.models.base import Options
@@ -121,6 +124,23 @@ def test_ha_1_meaning_finds_what_no_term_does() -> None:
     assert ctx.store.candidates("budge tok").keyword_rank.tolist() == [0]
 
 
+def test_ha_2_what_only_a_keyword_finds_is_ranked_by_its_true_cosine() -> None:
+    ctx, draw = context(), random.Random(1)
+    stops = "What would you do about this, how they have that"
+    for start in (*[stops] * 14, *["Kettles"] * 30, "Zorblax"):
+        noise = " ".join("".join(draw.choices("abdefgilmnorst", k=6)) for _ in range(45))
+        last = keep(ctx, f"{start} {noise}", start, final_score=9.5 if start == "Zorblax" else 1.0)
+    query = f"{stops} zorblax?"
+    exact = ctx.store.candidates(query, k=45, words=False)
+    cosine = {record.id: value for record, value in zip(exact.records, exact.cosine.tolist(), strict=True)}
+    assert last not in [record.id for record in ctx.store.candidates(query, k=12).records]
+    found = inject(ctx, query, min_score=0.3)
+    assert found is not None
+    (best, *_) = found.hits
+    assert (best.record.id, best.cosine) == (last, cosine[last])
+    assert best.score == pytest.approx(0.7 * cosine[last] + 0.3 * 0.95)
+
+
 def test_ha_2_what_both_legs_find_is_injected_once() -> None:
     ctx = context()
     keep(ctx, "Compared vector indexes.", "Indexes")
@@ -200,6 +220,13 @@ def test_2d_2_runs_under_one_title_may_be_told_apart_or_not() -> None:
     found = inject(ctx, "glaze", dedupe="title")
     assert found is not None
     assert [hit.record.final_score for hit in found.hits] == [9.0]
+
+
+def test_2d_2_runs_without_a_title_are_not_taken_for_one() -> None:
+    ctx = context()
+    for number in range(3):
+        keep(ctx, f"The glaze held, said run {number}", "")
+    assert len(titles(ctx, "glaze", dedupe="title")) == 3
 
 
 # The injected block
@@ -397,6 +424,33 @@ def test_2d_3_a_run_that_could_not_be_compressed_is_not_injected_again() -> None
     end(HarnessRuns(), ctx, ("Compare glazes", "Some words about glazes."))
     assert inject(ctx, "Compare glazes") is None
     assert titles(ctx, "Compare glazes", inject_stubs=True) == ["Compare glazes"]
+
+
+class Short:
+    """Hash vectors of texts of at most 100 characters."""
+
+    name, dim, fingerprint = "short", 256, "short-1"
+
+    def embed(self, texts: Sequence[str], purpose: Purpose = "document") -> Vectors:
+        if any(len(text) > 100 for text in texts):
+            raise TextTooLongError("a text has more than 100 characters")
+        return open_embedder("hash", cache=None).embed(texts, purpose)
+
+
+@pytest.mark.parametrize("reply", [json.dumps(MADE | {"narrative": "x" * 101}), "no json"])
+def test_what_the_store_cannot_keep_is_left_out_and_counted(reply: str) -> None:
+    ctx = context(reply)
+    ctx.store = InMemoryStore("user", Short())
+    assert end(HarnessRuns(), ctx, (TASK, "z" * 700)) is None
+    assert (ctx.counts["compressions"], ctx.counts["compress_skipped"]) == (1, 1)
+
+
+def test_where_nothing_may_be_written_no_run_counts_as_skipped() -> None:
+    ctx = context(json.dumps(MADE))
+    ctx.store = GuardedStore(ctx.store, read_only=True)
+    with pytest.raises(ReadOnlyError):
+        end(HarnessRuns(), ctx, (TASK, "An answer."))
+    assert "compress_skipped" not in ctx.counts
 
 
 # The plan

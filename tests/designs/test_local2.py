@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 
+from memeval.designs import notes, open_design
 from memeval.designs.base import Context
 from memeval.designs.local2 import SINGLE, Local2Dual, Local2Single
+from memeval.designs.surface import Surface
 from memeval.designs.tools import NOTHING_FOUND
 from memeval.embedding import open_embedder
+from memeval.errors import InputError
 from memeval.memory.inmemory import InMemoryStore
-from memeval.messages import ToolResult
+from memeval.messages import ToolCall, ToolResult
 from memeval.records import Scope, SeededIds, StoryClock
 
 
@@ -119,6 +122,61 @@ def test_only_auto_turn_ingests(ctx: Context, write_path: str) -> None:
     ctx.query, ctx.answer = "a", "b"
     Local2Dual(write_path=write_path).after_turn(ctx)
     assert ctx.store.count() == 0
+
+
+@pytest.mark.parametrize(
+    ("called", "kept"),
+    [
+        ((), 1),
+        (("memory_save",), 1),
+        (("weather",), 1),
+        (("memory_save", "memory_recall"), 0),
+        (("functions.Memory-Recall",), 0),
+    ],
+)
+def test_a13_a_turn_that_read_a_memory_may_be_left_out(
+    ctx: Context, called: tuple[str, ...], kept: int
+) -> None:
+    ctx.query, ctx.answer = "What was it?", "Quillon."
+    ctx.calls = [ToolCall(name, {}) for name in called]
+    Local2Dual(write_path="auto_unread").after_turn(ctx)
+    assert ctx.store.count() == kept
+    Local2Dual().after_turn(ctx)
+    assert ctx.store.count() == kept + 1
+
+
+SURFACES = [
+    (Surface(shape="merged"), ToolCall("memory", {"action": "memory_recall"}), True),
+    (Surface(shape="merged"), ToolCall("memory", {"action": "memory_save"}), False),
+    (Surface(shape="split"), ToolCall("memory_recall_query", {}), True),
+    (Surface(names="neutral"), ToolCall("tool_a", {}), True),
+    (Surface(names="neutral"), ToolCall("tool_b", {}), False),
+    (Surface(names="neutral", shape="split"), ToolCall("tool_b", {}), True),
+]
+
+
+@pytest.mark.parametrize(("surface", "made", "reads"), SURFACES)
+def test_a13_a_turn_that_read_a_memory_is_known_behind_any_surface(
+    ctx: Context, surface: Surface, made: ToolCall, reads: bool
+) -> None:
+    ctx.query, ctx.answer, ctx.calls = "What was it?", "Quillon.", [made]
+    surface.on(Local2Dual(write_path="auto_unread")).after_turn(ctx)
+    assert ctx.store.count() == int(not reads)
+
+
+def test_a_question_without_an_answer_is_shown_by_its_text(ctx: Context) -> None:
+    notes.add(ctx, "alpha beta", "episodic", fields={"query": "alpha?"})
+    found = call(Local2Dual(min_score=-1.0), ctx, "memory_recall", query="alpha beta")
+    assert found.text.endswith(" 2026-05-30\n   alpha beta")
+
+
+@pytest.mark.parametrize(
+    ("design", "setting"),
+    [("local2_dual", {"descriptions": "length_matched"}), ("local2_search", {"write_path": "tool"})],
+)
+def test_a_setting_that_would_do_nothing_is_refused(design: str, setting: dict[str, str]) -> None:
+    with pytest.raises(InputError, match="it can be"):
+        open_design({design: setting})
 
 
 def test_without_writes_no_tool_that_writes_is_offered() -> None:

@@ -15,7 +15,10 @@ from memeval.designs import register
 from memeval.designs.base import Context, Injection
 from memeval.designs.local2_later import Local2Search, Local2Shipped, Local2Tiers, entities, rate
 from memeval.embedding import open_embedder
-from memeval.errors import InfrastructureError, InputError, ModelFailureError
+from memeval.embedding.base import Vectors
+from memeval.embedding.embedder import PrefixedEmbedder
+from memeval.embedding.hashing import HashEncoder
+from memeval.errors import InfrastructureError, InputError, ModelFailureError, TextTooLongError
 from memeval.memory.guard import GuardedStore
 from memeval.memory.inmemory import InMemoryStore
 from memeval.messages import Message, Tool, ToolResult
@@ -236,6 +239,32 @@ def test_2a_5_a_near_duplicate_takes_the_place_of_the_old_turn(ctx: Context) -> 
     ]
     assert new is not None
     assert ctx.counts["merged"] == 1
+
+
+class ShortSighted(HashEncoder):
+    """Refuses what is longer than 1,000 characters."""
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        if any(len(text) > 1000 for text in texts):
+            raise TextTooLongError("too long")
+        return super().encode(texts)
+
+
+def test_a_turn_too_long_to_be_compared_does_not_keep_others_from_being_merged() -> None:
+    ctx = context()
+    ctx.store = InMemoryStore("user", PrefixedEmbedder(ShortSighted()))
+    question = "Which port does the build server use?"
+    turn(Local2Search(), ctx, question, "Port 8443. " + "It is a port of the build server. " * 40)
+    assert ctx.counts == {"merge_too_long": 1}
+    for _ in range(2):
+        turn(Local2Search(), ctx, question, "Port 8443.")
+    assert (ctx.store.count(), ctx.counts["merged"], ctx.counts["merge_too_long"]) == (2, 1, 3)
+
+
+def test_half_a_surrogate_pair_is_an_error_and_no_crash(ctx: Context) -> None:
+    said = call(Local2Tiers(), ctx, "remember_this", fact="I like \ud83d")
+    assert said.is_error
+    assert ctx.store.count() == 0
 
 
 def test_2a_5_nothing_is_merged_where_that_is_off_or_what_the_model_or_the_story_wrote(ctx: Context) -> None:

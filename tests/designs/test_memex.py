@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -126,6 +127,20 @@ def test_so_4_a_block_is_read_back_word_for_word_by_its_index(ctx: Context) -> N
     assert [hit.record.id for hit in found.hits] == ["archive-ctx_budget"]
 
 
+@pytest.mark.parametrize("mode", ["lossless", "rag"])
+def test_2e_a_long_block_is_cut_where_the_status_begins(ctx: Context, mode: str) -> None:
+    """The trial cuts an answer at 4,000 characters, and would take the status off."""
+    design = Memex(mode=mode)
+    compress(design, ctx, SUMMARY, {"db_index": "big", "db_content": "word " * 1000})
+    found = call(
+        design, ctx, "ReadExperience", **{"db_index": "big"} if mode == "lossless" else {"query": "word"}
+    )
+    said = design.on_result(ctx, made("ReadExperience"), found).text
+    assert len(said) == 4000
+    assert re.search(r"more characters left out\)\n\n\[Context Status: .*\n\[Available indices: big\]$", said)
+    assert found.hits[0].record.text in said
+
+
 @pytest.mark.parametrize("index", ["CTX_BUDGET", "ctx", "The budget is 3,140 crowns.", "a" * 65])
 def test_so_4_an_index_must_match_exactly(ctx: Context, index: str) -> None:
     compress(Memex(), ctx)
@@ -221,7 +236,7 @@ def test_2e_where_nothing_may_be_written_nothing_is_compressed(ctx: Context) -> 
     assert (refused.is_error, refused.directive) == (True, "")
 
 
-def test_2e_every_observation_ends_with_status_and_indices(ctx: Context) -> None:
+def test_2e_an_observation_ends_with_status_and_indices(ctx: Context) -> None:
     design = Memex()
     compress(design, ctx)
     ctx.usage = Usage(prompt=300)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -179,10 +180,16 @@ def test_ox_6_saving_returns_the_note_id_and_a_message(design: MemoryDesign, ctx
     )
 
 
-def test_ox_4_every_note_has_an_id_of_its_own_that_begins_with_note(ctx: Context) -> None:
-    ids = [save(OxydraNotes(), ctx, f"note number {n}") for n in range(5)]
-    assert len(set(ids)) == 5
-    assert all(name.startswith("note-") for name in ids)
+@BOTH
+def test_ox_4_every_note_has_a_uuid_of_its_own_that_a_repeat_gives_again(design: MemoryDesign) -> None:
+    ids, again, other = (
+        [save(design, ctx, f"note number {n}") for n in range(5)]
+        for ctx in (memory(), memory(), memory(ids=SeededIds(2)))
+    )
+    assert len({*ids, *other}) == 10
+    assert ids == again
+    form = r"note-[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
+    assert all(re.fullmatch(form, name) for name in ids)
 
 
 @BOTH
@@ -216,24 +223,36 @@ def test_ox_5_an_empty_query_is_an_error(design: MemoryDesign, ctx: Context) -> 
 
 
 @pytest.mark.parametrize(
-    ("asked", "given"), [({}, 5), ({"top_k": 2}, 2), ({"top_k": 50}, 20), ({"top_k": 0}, 1)]
+    ("asked", "given", "said"),
+    [
+        ({}, 5, ""),
+        ({"top_k": 2}, 2, ""),
+        ({"top_k": 20}, 20, ""),
+        ({"top_k": 50}, 20, "(top_k can be 1 to 20; 20 was taken)"),
+        ({"top_k": 0}, 1, "(top_k can be 1 to 20; 1 was taken)"),
+    ],
 )
-def test_ox_5_five_results_unless_asked_and_twenty_at_most(
-    ctx: Context, asked: dict[str, int], given: int
+def test_ox_5_five_results_unless_asked_and_twenty_at_most_which_is_said(
+    ctx: Context, asked: dict[str, int], given: int, said: str
 ) -> None:
     for n in range(25):
         save(OxydraNotes(), ctx, f"bee {n}")
-    assert len(search(OxydraNotes(), ctx, "bee", **asked)) == given
+    array, _, behind = use(OxydraNotes(), ctx, "memory_search", query="bee", **asked).text.partition("\n")
+    assert len(json.loads(array)) == given
+    assert behind == said
 
 
-def test_ox_14_what_does_not_fit_is_left_out_at_whole_notes_and_said(ctx: Context) -> None:
+@pytest.mark.parametrize(("top_k", "more"), [(20, ""), (99, "\n(top_k can be 1 to 20; 20 was taken)")])
+def test_ox_14_what_does_not_fit_is_left_out_at_whole_notes_and_said(
+    ctx: Context, top_k: int, more: str
+) -> None:
     for n in range(12):
         save(OxydraNotes(), ctx, f"note {n}: " + "bees " * 110)
-    result = use(OxydraNotes(), ctx, "memory_search", query="bees", top_k=20)
-    array, _, said = result.text.rpartition("\n")
-    assert len(array) <= 4000
+    result = use(OxydraNotes(), ctx, "memory_search", query="bees", top_k=top_k)
+    array, _, said = result.text.partition("\n")
+    assert len(result.text) <= 4000
     assert len(json.loads(array)) == len(result.hits) < 12
-    assert said == f"({12 - len(result.hits)} more left out to keep this short)"
+    assert said == f"({12 - len(result.hits)} more left out to keep this short){more}"
 
 
 def test_ox_14_a_long_note_is_found_by_the_passage_that_was_asked_for(ctx: Context) -> None:
@@ -253,6 +272,37 @@ def test_ox_14_secrets_are_scrubbed_from_what_a_tool_gives_back(design: MemoryDe
     assert "ghp_" not in shown.text
     assert "[redacted], for the build server." in json.loads(shown.text)[0]["text"]
     assert shown.hits == result.hits
+
+
+@BOTH
+def test_ox_14_a_key_without_an_end_takes_nothing_of_other_notes_with_it(
+    design: MemoryDesign, ctx: Context
+) -> None:
+    save(design, ctx, "The deploy key is -----BEGIN RSA PRIVATE KEY----- MIIabc")
+    save(design, ctx, "The deploy day is Friday.")
+    say(design, ctx, "My deploy password: hunter22")
+    result = use(design, ctx, "memory_search", query="deploy", include_conversation=True)
+    shown = design.on_result(ctx, ToolCall("memory_search", {}), result)
+    assert set(texts(json.loads(shown.text))) == {
+        "The deploy key is [redacted]",
+        "The deploy day is Friday.",
+        "My deploy password: [redacted]",
+    }
+
+
+def test_ox_14_secrets_are_scrubbed_from_tags_errors_and_the_scratchpad(ctx: Context) -> None:
+    token = "ghp_0123456789abcdefghijabcdefghij"
+    save(PAD, ctx, "The user keeps bees.", tags=[token])
+    use(PAD, ctx, "scratchpad_write", items=[f"try {token}", "-----BEGIN PRIVATE KEY-----", "order wax"])
+    for name, args in (
+        ("memory_search", {"query": "bees"}),
+        ("memory_delete", {"note_id": token}),
+        ("scratchpad_read", {}),
+    ):
+        result = PAD.on_result(ctx, ToolCall(name, args), use(PAD, ctx, name, **args))
+        assert token not in result.text
+        assert "[redacted]" in result.text
+    assert pad(ctx) == ["try [redacted]", "[redacted]", "order wax"]
 
 
 def test_ox_14_a_result_without_secrets_goes_through_as_it_is(ctx: Context) -> None:
@@ -531,6 +581,15 @@ def test_2c8_notes_of_the_same_text_stay_independent(design: MemoryDesign, ctx: 
     assert [item["note_id"] for item in search(design, ctx, "bees")] == [second]
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_2c2_of_equal_notes_the_newest_stands_first(seed: int) -> None:
+    ctx = memory(ids=SeededIds(seed))
+    first, second, third = (save(OxydraNotes(), ctx, "The user keeps bees.") for _ in range(3))
+    assert [item["note_id"] for item in search(OxydraNotes(), ctx, "bees")] == [third, second, first]
+    use(OxydraNotes(), ctx, "memory_update", note_id=first, content="The user keeps bees.")
+    assert [item["note_id"] for item in search(OxydraNotes(), ctx, "bees")] == [first, third, second]
+
+
 def test_2c7_a_query_is_its_words_and_not_one_phrase(ctx: Context) -> None:
     save(OxydraNotes(), ctx, "The user has a preference about the name of the hive.")
     (hit,) = use(OxydraNotes(), ctx, "memory_search", query="name preference?").hits
@@ -706,7 +765,7 @@ def test_oe_3_a_filter_by_tags_leaves_the_conversation_out(tagged: Context) -> N
     assert {item["source"] for item in found} == {"user_memory"}
 
 
-def test_oe_4_a_result_has_its_tags_and_its_dates(ctx: Context) -> None:
+def test_oe_4_a_result_has_its_tags_and_when_it_was_created_and_nothing_more(ctx: Context) -> None:
     note_id = save(OxydraTags(), ctx, "The user keeps bees.", tags=["fact"])
     assert search(OxydraTags(), ctx, "bees") == [
         {
@@ -716,7 +775,6 @@ def test_oe_4_a_result_has_its_tags_and_its_dates(ctx: Context) -> None:
             "source": "user_memory",
             "tags": ["fact"],
             "created_at": "2026-05-30T09:00:01Z",
-            "updated_at": "2026-05-30T09:00:01Z",
         }
     ]
 
@@ -737,7 +795,10 @@ def test_oe_5_an_update_has_a_fresh_date_of_creation_unless_told_otherwise(
     note_id = save(design, ctx, "The user keeps bees.")
     use(design, ctx, "memory_update", note_id=note_id, content="The user keeps geese.")
     (found,) = search(design, ctx, "geese")
-    assert (found["created_at"], found["updated_at"]) == (created, "2026-05-30T09:00:02Z")
+    kept = ctx.store.get(note_id)
+    assert found["created_at"] == created
+    assert kept is not None
+    assert kept.updated_at == datetime(2026, 5, 30, 9, 0, 2, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from memeval.designs.base import Context
 from memeval.designs.fence import UNTRUSTED
 from memeval.designs.self_editing import SelfEditing, dice, terms
 from memeval.embedding import open_embedder
-from memeval.errors import InfrastructureError
+from memeval.errors import InfrastructureError, InputError
 from memeval.memory.inmemory import InMemoryStore
 from memeval.messages import ToolResult
 from memeval.records import Scope, SeededIds, StoryClock, Where
@@ -45,6 +45,12 @@ def test_2b6_there_are_six_tools_with_the_parameters_of_synthorg() -> None:
         "recall_memory_read": (["memory_id"], "read"),
         "recall_memory_write": (["content"], "write"),
     }
+
+
+@pytest.mark.parametrize("settings", [{"core_entries": 0}, {"core_tokens": 0}, {"min_score": -2.0}])
+def test_a_setting_out_of_range_is_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=f"design 'self_editing': {next(iter(settings))} is .*; it must be "):
+        SelfEditing(**settings)
 
 
 def test_2b11_what_is_required_is_said() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,6 +13,7 @@ from memeval.designs import MemoryDesign, open_design, save_tool
 from memeval.designs import tools as build
 from memeval.designs.base import Context, Injection
 from memeval.designs.local2 import Local2Dual, Local2Single
+from memeval.designs.registry import _BUILT_IN, DesignSpec
 from memeval.designs.surface import LENGTH, Surface
 from memeval.embedding import open_embedder
 from memeval.errors import InputError
@@ -139,9 +141,21 @@ def test_neutral_names_are_said_wherever_the_old_ones_were() -> None:
 
 
 def test_the_actions_of_a_merged_tool_are_neutral_too() -> None:
-    memory = tools(Surface("merged", "neutral").on(Local2Dual()))["memory"]
+    (memory,) = Surface("merged", "neutral").on(Local2Dual()).tools()
+    assert memory.name == "tool"
     assert memory.parameters["properties"]["action"]["enum"] == ["tool_a", "tool_b"]
     assert "memory_" not in memory.description
+
+
+def test_a_tool_that_was_split_is_said_by_the_names_of_its_parts() -> None:
+    class Named(Local2Dual):
+        def system_prompt(self) -> str:
+            return "Look with memory_recall, keep with memory_save."
+
+    split = Surface("split").on(Named()).system_prompt()
+    assert split == "Look with memory_recall_topic or memory_recall_query, keep with memory_save."
+    neutral = Surface("split", "neutral").on(Named()).system_prompt()
+    assert neutral == "Look with tool_a or tool_b, keep with tool_c."
 
 
 def test_an_error_names_the_tool_as_the_model_knows_it(ctx: Context) -> None:
@@ -173,11 +187,48 @@ def test_when_to_use_follows_from_the_intents_alone() -> None:
     )
 
 
-@pytest.mark.parametrize("design", [Local2Dual(), Local2Single()])
-def test_length_matched_words_are_as_many_for_every_design(design: MemoryDesign) -> None:
-    matched = Surface(words="length_matched").on(design)
+FULLER = (
+    ("oxydra_tags", "scratchpad", True),
+    ("harness_runs", "read_path", "both"),
+    ("memex", "mode", "lossy"),
+)
+EVERY = [*(design.name for design in _BUILT_IN), *({name: {key: value}} for name, key, value in FULLER)]
+WITH_TOOLS = [spec for spec in map(open_design, EVERY) if spec().tools()]
+
+
+@pytest.mark.parametrize("spec", WITH_TOOLS, ids=lambda spec: spec.variant)
+def test_length_matched_words_are_as_many_for_every_design(spec: DesignSpec) -> None:
+    matched = Surface(words="length_matched").on(spec())
     assert abs(words(matched) - LENGTH) <= 0.08 * LENGTH
-    assert all(tool.description.endswith(".") for tool in matched.tools())
+    for tool in matched.tools():
+        assert tool.description.endswith(".")
+        assert not re.search(r":\.|(?<!e\.g)\.\s+[a-z]|\s\s", tool.description), "no sentence is broken"
+
+
+@pytest.mark.parametrize("spec", WITH_TOOLS, ids=lambda spec: spec.variant)
+def test_a_sentence_that_makes_a_description_longer_holds_for_the_tool(spec: DesignSpec) -> None:
+    own = tools(spec())
+    for name, tool in tools(Surface(words="length_matched").on(spec())).items():
+        said = tool.description.removeprefix(own[name].description)
+        assert tool.parameters["properties"] or "argument" not in said
+        assert tool.timeout_s <= 20 or "quick" not in said
+        assert own[name].intents({}) not in ((), ("compact",)) or "long-term" not in said
+
+
+def test_wrapped_lines_are_one_sentence_and_a_list_stays_with_its_header() -> None:
+    class Listing(MemoryDesign):
+        name = "listing"
+
+        def tools(self) -> Any:
+            said = "Save a\nnote. Use this when:\n- It matters\n  much.\n- You are asked.\n\nSay it\nshortly."
+            return [save_tool("keep", said)]
+
+    (terse,) = Surface(words="terse").on(Listing()).tools()
+    assert terse.description == "Save a note."
+    (matched,) = Surface(words="length_matched").on(Listing()).tools()
+    assert matched.description.startswith(
+        "Save a note. Use this when:\n- It matters much.\n- You are asked.\nSay it shortly. Use this when the"
+    )
 
 
 def test_what_changes_nothing_about_a_design_is_no_part_of_its_surface() -> None:
@@ -214,7 +265,7 @@ def test_hooks_see_the_designs_own_tools_whatever_the_model_was_shown(ctx: Conte
             seen.extend(ctx.calls)
 
     design = Surface("merged", "neutral").on(Watching())
-    shown = ToolCall("memory", {"action": "tool_b", "text": "x"})
+    shown = ToolCall("tool", {"action": "tool_b", "text": "x"})
     design.on_result(ctx, shown, ToolResult(text="ok"))
     ctx.calls = [shown]
     design.after_turn(ctx)
@@ -223,6 +274,33 @@ def test_hooks_see_the_designs_own_tools_whatever_the_model_was_shown(ctx: Conte
     renamed = Surface(names="neutral").on(Watching()).before_turn(ctx)
     assert renamed is not None
     assert renamed.text == "Use tool_a or tool_b; keepsakes stay."
+
+
+@pytest.mark.parametrize("names", ["as_written", "neutral"])
+def test_hooks_behind_a_split_see_the_tool_that_was_split_and_all_it_is_given(
+    ctx: Context, names: Any
+) -> None:
+    (memory,) = Surface("merged").on(Local2Single()).tools()
+    dispatcher = replace(memory, name="keeper")
+    seen: list[Any] = []
+
+    class Watching(MemoryDesign):
+        name = "watching"
+
+        def tools(self) -> Any:
+            return [dispatcher, *Local2Dual().tools()]
+
+        def after_turn(self, ctx: Context) -> None:
+            seen.extend(ctx.calls)
+
+    design = Surface("split", names).on(Watching())
+    shown = [tool.name for tool in design.tools()]
+    ctx.calls = [ToolCall(shown[1], {"topic": "user.name"}), ToolCall(shown[5], {"query": "tea"})]
+    design.after_turn(ctx)
+    assert seen == [
+        ToolCall("keeper", {"action": "recall_topic", "topic": "user.name"}),
+        ToolCall("memory_recall", {"query": "tea"}),
+    ]
 
 
 def test_a_dispatcher_of_ones_own_serves_what_its_actions_do() -> None:

@@ -197,6 +197,16 @@ def test_a28_the_weight_is_three_tenths_where_none_is_given(ctx: Context) -> Non
     assert half.hits[0].score == pytest.approx(0.7 / 61)
 
 
+@pytest.mark.parametrize("query", ["tunafish catlike", "the quantum zzz"])
+def test_a31_by_words_alone_what_no_word_found_is_not_found(ctx: Context, query: str) -> None:
+    for number, text in enumerate(["cats like tuna", "bread and butter", "cars are red"]):
+        keep(ctx, f"note-{number}", text)
+    found = call(ctx, SynthOrgTriad(), "search_memory", query=query, keyword_weight=1)
+    assert (found.text, found.hits, found.is_error) == ("No memories found.", (), False)
+    one = call(ctx, SynthOrgTriad(), "search_memory", query=f"{query} bread", keyword_weight=1)
+    assert ids(one) == ["note-1"]
+
+
 @pytest.mark.parametrize("weight", [-0.1, 1.5, float("nan")])
 def test_a28_a_weight_out_of_range_is_an_error_that_says_the_range(ctx: Context, weight: float) -> None:
     found = call(ctx, SynthOrgTriad(), "search_memory", query="tea", keyword_weight=weight)
@@ -242,9 +252,26 @@ def compacted(
 
 
 def test_so_10_the_tool_changes_nothing_itself_and_leaves_a_directive(ctx: Context) -> None:
+    ctx.messages = talk(3)
     asked = call(ctx, SynthOrgTriad(), "compact_context")
     assert (asked.text, asked.directive, asked.is_error) == (COMPACT_SAID, "summarize", False)
     assert ctx.store.count() == 0
+
+
+def test_2b8_a_wish_that_cannot_be_kept_is_not_promised(ctx: Context) -> None:
+    """In the first three turns there is nothing that would not stay as it is."""
+    ctx.messages = talk(2)
+    asked = call(ctx, SynthOrgTriad(), "compact_context")
+    assert asked.text == "Nothing to summarize yet: the last 3 turns always stay as they are."
+    assert (asked.directive, asked.is_error) == ("", False)
+
+
+def test_2b8_the_first_wish_that_is_promised_is_kept(ctx: Context) -> None:
+    answers(ctx, "A summary.")
+    design, ctx.messages = SynthOrgTriad(), talk(3)
+    asked = call(ctx, design, "compact_context")
+    assert compacted(ctx, design, talk(3), turn=4, directive=asked.directive) is None
+    assert compacted(ctx, design, talk(4), turn=5) is not None
 
 
 def test_2b8_a_wished_compaction_waits_for_the_next_turn(ctx: Context) -> None:
@@ -436,6 +463,17 @@ def test_2b11_invalid_categories_are_ignored_and_reported(ctx: Context) -> None:
     assert not empty.is_error
 
 
+def test_a39_what_is_said_behind_the_hits_is_never_cut_off(ctx: Context) -> None:
+    for number in range(9):
+        keep(ctx, f"note-{number}", f"tea {number} " + "x" * 480)
+    answers(ctx, "INSUFFICIENT")
+    design = SynthOrgTools(sufficiency="on")
+    found = call(ctx, design, "search_memory", query="tea", categories=["semantic", "x" * 200])
+    assert len(found.text) <= 4000
+    assert found.text.splitlines()[-2:] == [NOT_ENOUGH, f"(Ignored invalid categories: {'x' * 200})"]
+    assert "more left out" in found.text
+
+
 def test_2b11_only_invalid_categories_search_everything(ctx: Context) -> None:
     keep(ctx, "note-a", "Ida likes tea")
     assert ids(call(ctx, SynthOrgTools(), "search_memory", query="Ida likes tea", categories=["food"])) == [
@@ -494,6 +532,23 @@ def test_2b5_mmr_takes_something_else_second(ctx: Context) -> None:
 def test_mmr_over_rrf_is_refused_before_the_first_trial() -> None:
     with pytest.raises(InputError, match="use ranker: linear"):
         SynthOrgTools(mmr=True, ranker="rrf").tools()
+
+
+@pytest.mark.parametrize(
+    ("design", "settings"),
+    [
+        (SynthOrgTriad, {"top_k": 0}),
+        (SynthOrgTriad, {"top_k": 21}),
+        (SynthOrgTriad, {"min_score": float("nan")}),
+        (SynthOrgTriad, {"min_score": 1.5}),
+        (SynthOrgContext, {"budget": -1}),
+    ],
+)
+def test_a_setting_out_of_range_is_refused(design: type[MemoryDesign], settings: dict[str, Any]) -> None:
+    with pytest.raises(
+        InputError, match=f"design '{design.name}': {next(iter(settings))} is .*; it must be "
+    ):
+        design(**settings)
 
 
 # Search-and-Ask

@@ -155,12 +155,85 @@ def test_intents_follow_from_what_a_tool_does() -> None:
     ]  # fmt: skip
 
 
+def hits_of(ctx: Context, *texts: str) -> list[Hit]:
+    return [Hit(record=notes.add(ctx, text, "note"), score=1.0) for text in texts]
+
+
 def test_an_answer_is_cut_at_whole_hits_and_says_how_many_are_left_out(ctx: Context) -> None:
-    hits = [Hit(record=notes.add(ctx, f"note {n} " + "x" * 50, "note"), score=1.0) for n in range(9)]
-    said, shown = fitted(hits, ctx, numbered, cap=250)
+    hits = hits_of(ctx, *(f"note {n} " + "x" * 50 for n in range(9)))
+    said, shown = fitted(hits, ctx, numbered, cap=290)
     assert len(shown) == 3
-    assert said.endswith("\n(6 more left out to keep this short)")
-    assert fitted(hits[:1], ctx, numbered, cap=10)[1] == hits[:1]
+    assert said.endswith("x\n(6 more left out to keep this short)")
+    assert fitted(hits[:1], ctx, numbered, cap=60)[1] == hits[:1]
+
+
+@pytest.mark.parametrize("tail", ["", "Not enough?\nIgnored: x."])
+@pytest.mark.parametrize("length", [10, 60, 61, 62, 63, 64, 65, 66, 67, 68, 69, 70, 230, 400])
+def test_an_answer_keeps_its_bound_with_all_that_stands_behind_the_hits(
+    ctx: Context, length: int, tail: str
+) -> None:
+    hits = hits_of(ctx, *("x" * (length + n) for n in range(9)))
+    said, shown = fitted(hits, ctx, numbered, 250, tail)
+    assert len(said) <= 250
+    if tail:
+        said = said.removesuffix(f"\n{tail}")
+        assert "Ignored" not in said
+    assert said.endswith(f"\n({9 - len(shown)} more left out to keep this short)") == (len(shown) < 9)
+
+
+def test_one_hit_that_is_too_long_is_cut_within_and_says_how_much_is_missing(ctx: Context) -> None:
+    hits = hits_of(ctx, "x" * 500, "y")
+    said, shown = fitted(hits, ctx, numbered, 250, "The end.")
+    cut, missing, left_out, tail = said.split("\n")
+    assert set(cut.removeprefix("1. (relevance: 1.00) ")) == {"x"}
+    assert missing == f"({len(numbered(hits[:1], ctx)) - len(cut)} more characters left out)"
+    assert (left_out, tail) == ("(1 more left out to keep this short)", "The end.")
+    assert (len(shown), len(said) <= 250) == (1, True)
+
+
+def test_a_tail_that_is_too_long_leaves_half_of_the_room_to_the_hits(ctx: Context) -> None:
+    said, shown = fitted(hits_of(ctx, "z" * 50), ctx, numbered, 250, "t" * 1000)
+    assert (said.count("z"), len(shown), len(said) <= 250) == (50, 1, True)
+    assert said.endswith(" more characters left out)")
+
+
+@pytest.mark.parametrize("length", [1300, 5000])
+def test_what_a_tool_answers_is_never_too_long_for_the_trial(ctx: Context, length: int) -> None:
+    for _ in range(5):
+        saved(ctx, "x" * length)
+    answer = call(SEARCH, ctx, query="x").text
+    assert len(answer) <= 4000
+    assert answer.endswith(" more left out to keep this short)")
+
+
+@pytest.mark.parametrize(
+    ("kept", "asked", "near"),
+    [
+        ("user.language", "user.lang", True),
+        ("user.language_preference", "user.language", True),
+        ("user.language", "user.preferred_language", True),
+        ("user.favourite_colour", "user.favorite_color", True),
+        ("user.language", "language", True),
+        ("user.name", "user.age", False),
+        ("user.language", "user.age", False),
+        ("user.city", "user.country", False),
+    ],
+)
+def test_a11_a_look_up_that_just_misses_a_key_finds_nothing_and_is_counted(
+    ctx: Context, kept: str, asked: str, near: bool
+) -> None:
+    build.write_topic(ctx, kept, "Quillon")
+    build.write_topic(ctx, "project.deadline", "May")
+    assert build.read_topic(ctx, asked) == ToolResult(text="No memories found.")
+    assert ctx.counts == ({"near_miss_keys": 1} if near else {})
+    assert build.read_topic(ctx, kept).text == "Quillon"
+    assert ctx.counts["near_miss_keys"] == int(near)
+
+
+def test_a11_with_nothing_kept_no_key_is_near(ctx: Context) -> None:
+    notes.add(ctx, "user.language", "note")
+    assert build.read_topic(ctx, "user.language").text == "No memories found."
+    assert ctx.counts == {}
 
 
 def test_json_keeps_umlauts_and_shows_one_object_a_hit(ctx: Context) -> None:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from stories import ELIXIR, RECALL, SAVE, call, run, story
+
+from memeval.evaluation.checks import CallTrace, TurnTrace, all_named
+from memeval.messages import ToolResult
+from memeval.records import Hit, Record
+from memeval.scenarios.schema import Fact
 
 FACTS = {"language": ELIXIR, "old": {"text": "It was Erlang.", "values": ["Erlang"]}}
 
@@ -108,3 +115,57 @@ def test_calls_a_story_expects_by_intent(calls: Any, script: list[Any], passed: 
 def test_calls_do_not_count_where_no_tool_serves_them() -> None:
     asked = turn("My language is now Elixir.", intent="update", calls={"intents": ["update"]})
     assert run(story([asked]), ["Fine."], design="none").trial.passed is True
+
+
+QUILLON = Fact(text="The valve is called Quillon.", values=["Quillon"])
+
+
+def shown(text: str, *, is_error: bool = False, injected: str = "", whole: str = "Quillon") -> list[str]:
+    """What a turn showed in which one call found a record that says `whole`, and answered `text`."""
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    record = Record(id="a", kind="note", text=whole, origin="tool", created_at=now, updated_at=now)
+    result = ToolResult(text=text, is_error=is_error, hits=(Hit(record=record, score=1.0),))
+    made = CallTrace(name="look", arguments={}, intents=("search",), result=result)
+    return TurnTrace(user="?", calls=[made], injected=injected, injected_hits=result.hits).shown()
+
+
+def test_what_the_model_did_not_read_was_not_shown() -> None:
+    assert shown("1. The boiler is green.") == ["1. The boiler is green."]
+    assert shown("The boiler is", injected="Of earlier: green.") == ["Of earlier: green.", "The boiler is"]
+    assert shown("Error: Quillon is locked.", is_error=True) == []
+    assert all_named([QUILLON], shown("1. The valve is called Quillon."))
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ("Quillon", "Valve:\nQuillon\tis new"),
+        ('"Blue Moon" bar', 'The "Blue Moon" bar'),
+        ("C:\\notes", "Kept in C:\\notes."),
+        ("Jürgen", "Ask Jürgen 🙂"),
+    ],
+)
+def test_a_value_is_read_in_json_too_whole_or_cut_off(value: str, said: str) -> None:
+    fact = Fact(text="A fact.", values=[value])
+    plain = json.dumps([{"text": said}], ensure_ascii=False)
+    for text in (said, plain, json.dumps([{"text": said}]), f"{plain[:-3]}\n(7 more characters left out)"):
+        assert all_named([fact], shown(text)), text
+
+
+@pytest.mark.parametrize("where", ["passage", "cap"])
+def test_a_fact_beyond_what_a_search_shows_is_not_retrieved(where: str) -> None:
+    facts = {"valve": QUILLON.model_dump(mode="json")}
+    pad = "The boiler of the mill was painted green by the miller. " * 30
+    said = {
+        "passage": f"The valve is called Quillon. {pad}",
+        "cap": f"{pad * 3} The valve is called Quillon.",
+    }
+    design = {"passage": "local2_search", "cap": "local2_dual"}[where]
+    tool = {"passage": "search_memory", "cap": "memory_recall"}[where]
+    asked = turn("Which valve?", intent="recall", facts=["valve"], required=["retrieved"])
+    tale = story([{"user": said[where]}], [asked], facts=facts)
+    look = call(tool, query="boiler of the mill painted green by the miller")
+    done = run(tale, ["Noted.", look, "Quillon."], {design: {"min_score": -1.0}})
+    assert done.hits
+    assert "Quillon" not in done.calls[0].text
+    assert (done.turns[-1].retrieved, done.trial.passed) == (False, False)

@@ -165,6 +165,24 @@ def test_of_a_run_gone_on_with_only_trials_of_todays_story_are_rescored(
     memeval.run(plan, made)
     retell("states: [language]", "avoids: [language]")
     found = memeval.rescore(made)
+    assert (found.trials, found.rescored, found.kept) == (8, 8, {})
+    run = load(made)
+    assert (run.trials["passed"].sum(), run.left_out) == (0, 8)
+
+
+def test_where_the_manifest_names_no_trials_those_of_older_stories_keep_their_verdicts(
+    made: Path, retell: Retell, tmp_path: Path
+) -> None:
+    plan = sweep(tmp_path / "elsewhere")
+    plan["scenarios"] = [str(tmp_path / "stories.yaml")]
+    retell("What language do I prefer?", "Which language do I prefer?")
+    memeval.run(plan, made)
+    manifest = read_manifest(made)
+    for cell in manifest["cells"]:
+        del cell["trial_keys"]
+    (made / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
+    retell("states: [language]", "avoids: [language]")
+    found = memeval.rescore(made)
     assert (found.trials, found.rescored, found.kept) == (16, 8, {"story_changed": 8})
     assert load(made).trials["passed"].sum() == 8
 
@@ -337,6 +355,53 @@ def test_a_run_goes_on_after_it_was_rescored(made: Path, retell: Retell, tmp_pat
     assert len(done.trials) == 12
     assert done.trials["passed"].sum() == 0
     assert done.trials["broken_at"].nunique() == 1
+
+
+def test_expectations_that_change_before_a_run_goes_on_are_known_by_trial(
+    made: Path, retell: Retell, tmp_path: Path
+) -> None:
+    before = {name: story["expected"] for name, story in read_manifest(made)["scenarios"].items()}
+    plan = sweep(tmp_path / "elsewhere", repeats=3) | {"scenarios": [str(tmp_path / "stories.yaml")]}
+    retell("values: [Elixir]", "values: [Elixir, elixir-lang]")
+    run = memeval.run(plan, made)
+    assert {name: story["expected"] for name, story in run.manifest["scenarios"].items()} == before
+    third = run.trials["repeat"] == 2
+    assert set(run.trials.loc[~third, "expected"]) == {""}
+    assert not set(run.trials.loc[third, "expected"]) & {"", *before.values()}
+    found = memeval.rescore(made)  # the older ones alone stand on other expectations
+    assert (found.rescored, found.moved) == (8, [])
+
+
+def test_a_story_that_is_what_it_was_stands_on_its_own_expectations_again(
+    made: Path, retell: Retell, tmp_path: Path
+) -> None:
+    before = read_manifest(made)["scenarios"]
+    plan = sweep(tmp_path / "elsewhere") | {"scenarios": [str(tmp_path / "stories.yaml")]}
+    changes = [
+        ("Please remember", "Please do remember"),
+        ("values: [Elixir]", "values: [Elixir, elixir-lang]"),
+    ]
+    for old, new in changes:
+        retell(old, new)
+    other = memeval.run(plan, made)
+    assert not any(other.manifest["scenarios"][name] == story for name, story in before.items())
+    assert set(other.trials["expected"]) == {""}
+    for old, new in changes:
+        retell(new, old)
+    again = memeval.run(plan, made)
+    assert (again.manifest["scenarios"], set(again.trials["expected"])) == (before, {""})
+
+
+def test_the_manifest_names_the_scorers_that_verdicts_stand_on(
+    made: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    plan = sweep(tmp_path / "elsewhere") | {"scenarios": [str(tmp_path / "stories.yaml")]}
+    for module_of in ("runner", "recorder"):
+        monkeypatch.setattr(f"memeval.evaluation.{module_of}.SCORER", "999")
+    assert memeval.run(plan, made).manifest["scorer"] == module.SCORER
+    run = memeval.run(plan | {"repeats": 3}, made)
+    assert run.manifest["scorer"] == ", ".join(sorted(set(run.trials["scorer"]))) == f"{module.SCORER}, 999"
+    assert memeval.run(plan | {"seed": 1}, made).manifest["scorer"] == "999"
 
 
 def test_runs_from_before_are_loaded_and_keep_their_verdicts() -> None:

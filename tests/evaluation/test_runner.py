@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import random
 import signal
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,9 @@ from runs import scripted, sweep
 import memeval
 from memeval.designs import MemoryDesign, register
 from memeval.errors import HarnessError, InfrastructureError, InputError
-from memeval.evaluation.results import read_rows
+from memeval.evaluation.plan import BLOCK, opened
+from memeval.evaluation.results import MANIFEST, ROWS, Run, load, read_manifest, read_rows
+from memeval.evaluation.sweep import read_sweep
 from memeval.models.registry import register_model
 from memeval.models.scripted import ScriptedModel
 
@@ -134,6 +138,106 @@ def test_what_changed_is_a_new_cell_and_never_mixed(tmp_path: Path) -> None:
     run = memeval.run(sweep(tmp_path, options={"temperature": 0.1}), tmp_path / "run")
     assert len(run.trials) == 8
     assert len(counted_keys(tmp_path / "run")) == 16
+
+
+def told(run: Run) -> set[tuple[str, int, int]]:
+    return set(zip(run.trials["scenario"], run.trials["repeat"], run.trials["seed"], strict=True))
+
+
+def retell(folder: Path, old: str, new: str) -> None:
+    path = folder / "stories.yaml"
+    path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+
+
+def test_trials_that_the_sweep_no_longer_plans_are_left_out_and_found_again(tmp_path: Path) -> None:
+    out, given = tmp_path / "run", sweep(tmp_path)
+    first = memeval.run(given, out)
+    assert (len(first.trials), first.left_out) == (8, 0)
+
+    seeded = memeval.run({**given, "seed": 1}, out)
+    assert (len(seeded.trials), seeded.left_out, len(seeded.turns)) == (8, 8, 16)
+    assert not told(seeded) & told(first)
+
+    fewer = memeval.run({**given, "repeats": 1}, out)
+    assert (len(fewer.trials), fewer.left_out, set(fewer.trials["repeat"])) == (4, 12, {0})
+
+    retell(tmp_path, "Please remember my", "Please do remember that my")
+    edited = memeval.run(given, out)
+    assert (len(edited.trials), edited.left_out) == (8, 16)
+    assert not set(edited.trials["trial_key"]) & set(first.trials["trial_key"])
+
+    retell(tmp_path, "story-1", "story-9")
+    renamed = memeval.run(given, out)
+    assert set(renamed.trials["scenario"]) == set(renamed.manifest["scenarios"]) == {"story-0", "story-9"}
+    assert (len(renamed.trials), renamed.left_out) == (8, 20)
+
+    size = (out / ROWS).stat().st_size
+    again = memeval.run(sweep(tmp_path), out)
+    assert (told(again), again.left_out) == (told(first), 20)
+    assert set(again.trials["trial_key"]) == set(first.trials["trial_key"])
+    assert (out / ROWS).stat().st_size == size
+
+
+def test_a_manifest_that_names_no_trials_counts_all_of_its_cells(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    memeval.run(sweep(tmp_path), out)
+    memeval.run({**sweep(tmp_path), "seed": 1}, out)
+    manifest = read_manifest(out)
+    for cell in manifest["cells"]:
+        del cell["trial_keys"]
+    (out / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
+    run = load(out)
+    assert (len(run.trials), run.left_out) == (16, 0)
+
+
+def test_embedders_of_one_fingerprint_make_one_cell(tmp_path: Path) -> None:
+    other = {"name": "hash", "prefix": "none"}
+    run = memeval.run(sweep(tmp_path, embedders=["hash", other]), tmp_path / "run")
+    assert (len(run.cells), set(run.cells["prefix"]), run.manifest["trials"]) == (2, {"card"}, 8)
+    assert (len(run.trials), len(run.turns)) == (8, 16)
+    assert set(counted_keys(tmp_path / "run").values()) == {1}
+    parts = [{"embedders": ["hash"], "repeats": 1}, {"embedders": [other], "repeats": 2}]
+    given = sweep(tmp_path, parts=parts)
+    assert memeval.run(given, tmp_path / "parts").manifest["trials"] == 8
+
+
+def test_a_folder_with_cells_and_trials_twice_counts_them_once(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    once = memeval.run(sweep(tmp_path), out)
+    manifest = read_manifest(out)
+    manifest["cells"] *= 2
+    (out / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
+    (out / ROWS).write_bytes((out / ROWS).read_bytes() * 2)
+    run = load(out)
+    for name in ("cells", "trials", "turns", "calls", "hits"):
+        assert len(getattr(run, name)) == len(getattr(once, name))
+    assert run.left_out == 0
+
+
+def test_a_trial_whose_row_was_damaged_is_a_new_attempt(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    once = memeval.run(sweep(tmp_path), out)
+    lines = (out / ROWS).read_bytes().splitlines(keepends=True)
+    last = max(at for at, line in enumerate(lines[:-1]) if line.startswith(b'{"table": "trial"'))
+    lines[last] = lines[last].replace(b"scenario", b"scenaria")
+    (out / ROWS).write_bytes(b"".join(lines))
+    run = memeval.run(sweep(tmp_path), out)
+    assert run.damaged == [last + 1]
+    assert (len(run.trials), len(run.turns), len(run.calls)) == (8, 16, len(once.calls))
+    assert sorted(run.trials["attempt"]) == [1] * 7 + [2]
+
+
+def test_all_cells_run_a_block_of_stories_before_the_next_one(tmp_path: Path) -> None:
+    given, base = read_sweep(sweep(tmp_path, stories=BLOCK + 2))
+    with opened(given, base) as plan:
+        found = [(t.repeat, int(t.scenario.scenario[6:]) // BLOCK, c.row.cell) for c, t in plan.trials()]
+        planned = Counter(trial.key for cell in plan.cells for trial in cell.trials)
+        assert Counter(trial.key for _, trial in plan.trials()) == planned
+    places = [place[:2] for place in found]
+    assert places == sorted(places)
+    assert Counter(places) == {(0, 0): 14, (0, 1): 4, (1, 0): 14, (1, 1): 4}
+    # within a block a cell's stories come one after the other, for its prompt prefix is cached
+    assert sum(one != other for one, other in pairwise(found)) == 7
 
 
 def test_seeds_and_orders_are_the_same_for_every_design(tmp_path: Path) -> None:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import nullcontext
 from itertools import combinations, product
 from pathlib import Path
 
 import pytest
+import runs
 
 from memeval.errors import InputError
+from memeval.evaluation.plan import opened
 from memeval.evaluation.sweep import make_trial, plan, read_sweep, trial_seed
 from memeval.models.base import Options
+from memeval.models.registry import register_model
+from memeval.models.scripted import ScriptedModel
 from memeval.shipped import shipped
 
 GOOD = """sweep: mine
@@ -111,6 +116,40 @@ def test_a_part_may_have_a_tool_order_of_its_own(tmp_path: Path) -> None:
     sweep, base = read_sweep(write(tmp_path, GOOD + parts))
     found = [(cell.spec.order, cell.repeats) for cell in plan(sweep, base, "hash")]
     assert found == [("read_first", 2)] * 2 + [("write_first", 1)] * 2
+
+
+def test_of_parts_with_one_cell_each_scenario_keeps_its_repeats(tmp_path: Path) -> None:
+    text = GOOD.replace("[local2_dual, {local2_single: {write_path: tool}}]", "[local2_dual]")
+    text = text.replace("bundled:router", "scripted:test")
+    parts = """embedders: [hash]
+parts:
+  - {repeats: 2}
+  - {repeats: 4, scenarios: [s6-new-session, s5-fictional-twin]}
+"""
+    sweep, base = read_sweep(write(tmp_path, text + parts))
+    register_model("scripted:test", lambda: ScriptedModel([]))
+    with opened(sweep, base) as found:
+        assert len(found.cells) == 1
+        trials = [trial for _, trial in found.trials()]
+    assert Counter(trial.scenario.scenario for trial in trials) == {
+        "s6-preferred-language": 2, "s6-new-session": 4, "s5-fictional-twin": 4
+    }  # fmt: skip
+
+
+def test_parts_that_mean_two_scenarios_by_one_id_are_refused(tmp_path: Path) -> None:
+    told = runs.STORY.format(name="told")
+    for name, text in (("first", told), ("same", told), ("other", told.replace("Elixir", "Gleam"))):
+        (tmp_path / f"{name}.yaml").write_text(text, encoding="utf-8")
+    for name, refused in (("same", False), ("other", True)):
+        parts = f"parts: [{{scenarios: [./first.yaml]}}, {{scenarios: [./{name}.yaml]}}]"
+        sweep, base = read_sweep(write(tmp_path, GOOD + parts))
+        with pytest.raises(InputError, match="its parts mean two scenarios by") if refused else nullcontext():
+            assert [len(cell.scenarios) for cell in plan(sweep, base, "hash")] == [1, 1]
+
+
+def test_repeats_that_are_not_named_have_both_tool_orders_equally_often(tmp_path: Path) -> None:
+    sweep, base = read_sweep(write(tmp_path, GOOD))
+    assert {cell.repeats for cell in plan(sweep, base, "hash")} == {6}
 
 
 def test_a_read_only_sweep_has_trials_of_its_own(tmp_path: Path) -> None:

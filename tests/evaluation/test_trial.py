@@ -9,7 +9,7 @@ from stories import ASK, RECALL, REMEMBER, SAVE, call, run, story
 
 from memeval.designs import MemoryDesign, register
 from memeval.designs.local2 import Local2Single
-from memeval.errors import HarnessError, InfrastructureError, ModelFailureError
+from memeval.errors import HarnessError, InfrastructureError, InputError, ModelFailureError
 from memeval.evaluation.trial import OUTPUT_CAP, order_tools
 from memeval.messages import Message, Reply, Tool, ToolCall, ToolResult, Usage
 from memeval.scenarios.schema import Given
@@ -43,6 +43,29 @@ def test_bad_arguments_are_answered_with_the_parameters_there_are() -> None:
 def test_what_is_safe_is_put_right_and_counted(name: str, arguments: Any) -> None:
     done = run(TALE, [ToolCall(name, arguments), "Elixir."])
     assert (done.turns[0].stored, done.trial.coerced) == (True, 1)
+
+
+@pytest.mark.parametrize("mess", ["9" * 309, "-" + "9" * 5000, f"{'9' * 400}.0"])
+def test_a_number_without_end_is_a_bad_argument(mess: str) -> None:
+    done = run(TALE, [call("memory_search", query="x", top_k=mess), "Fine."], design="oxydra_notes")
+    assert (done.trial.outcome, done.calls[0].status) == ("ok", "bad_arguments")
+    assert done.calls[0].text.startswith("Error: memory_search: a number is too long or a value is nested")
+    assert "query (required)" in done.calls[0].text
+
+
+@pytest.mark.parametrize("arguments", ["[" * 100_000, {"query": "x", "categories": "[" * 100_000}])
+def test_brackets_without_end_are_a_bad_argument(arguments: Any) -> None:
+    done = run(TALE, [ToolCall("search_memory", arguments), "Fine."], design="synthorg_tools")
+    assert (done.trial.outcome, done.calls[0].status) == ("ok", "bad_arguments")
+    assert done.calls[0].text.endswith("its parameters are: query (required), categories, limit.")
+
+
+def test_half_a_character_in_a_key_is_an_error_the_model_can_read() -> None:
+    save = call("save_topic", topic="user.\ud83d", content="Elixir")
+    done = run(TALE, [save, call("recall_topic", topic="user.\ud83d"), "Fine."])
+    assert [made.status for made in done.calls] == ["tool_error", "ok"]
+    assert "half a surrogate pair" in done.calls[0].text
+    assert not done.hits
 
 
 def test_calls_without_end_are_a_model_failure() -> None:
@@ -199,6 +222,28 @@ def test_what_a_story_gives_lies_where_the_design_looks(design: str, kind: str) 
     result = run(tale.model_copy(update={"sessions": [session]}), lambda m, t: "Elixir.", design)
     (kept,) = result.transcript.evidence[0]["changed"].values()
     assert (kept["kind"], kept["origin"]) == (kind, "given")
+
+
+def telling(given: Given) -> Any:
+    """A story that gives a record."""
+    tale = story([ASK])
+    session = tale.sessions[0].model_copy(update={"given": [given]})
+    return tale.model_copy(update={"sessions": [session]})
+
+
+def test_what_a_story_gives_has_its_key_and_tags_as_tools_write_them() -> None:
+    given = Given(text="Elixir", key=" User.Preferred Language", tags=["Work ", "work", " "])
+    look = call("recall_topic", topic="user.Preferred language")
+    result = run(telling(given), [look, "Elixir."])
+    assert result.calls[0].text == "[Memory: user.preferred_language]\nElixir"
+    (kept,) = result.transcript.evidence[0]["changed"].values()
+    assert tuple(kept["tags"]) == ("work",)
+
+
+def test_tags_that_no_tool_could_write_name_the_story() -> None:
+    given = Given(text="Elixir", tags=[str(number) for number in range(17)])
+    with pytest.raises(InputError, match="scenario 'tale', given 'Elixir': there are 17 tags; at most 16"):
+        run(telling(given), ["Elixir."])
 
 
 def test_a_kind_that_a_story_names_is_kept() -> None:

@@ -67,6 +67,24 @@ def test_what_a_design_asks_of_the_model_is_counted_apart_from_the_conversation(
     assert asked.trial.hooks == {"after_session": 1}
 
 
+def test_the_time_after_an_answer_is_on_record_by_itself() -> None:
+    def after_turn(self: Any, ctx: Context) -> None:
+        threading.Event().wait(0.02)
+        ctx.ask("Sum this up.")
+
+    def script(messages: Sequence[Message], tools: Any) -> str:
+        if messages[-1].content == "Sum this up.":
+            threading.Event().wait(0.02)
+        return "Elixir"
+
+    row = run(story([REMEMBER, ASK]), script, registered(after_turn=after_turn)).trial
+    assert row.seconds_after_turn >= 4 * 0.02
+    assert row.seconds_hooks >= 2 * 0.02
+    # it is part of what stood on record before
+    assert row.seconds_harness + row.seconds_hooks >= row.seconds_after_turn
+    assert run(story([REMEMBER]), ["Elixir"], registered()).trial.seconds_after_turn == 0.0
+
+
 def test_a_designs_request_that_fails_for_the_model_is_the_models_failure() -> None:
     def before_turn(self: Any, ctx: Context) -> None:
         ctx.ask("Plan.")

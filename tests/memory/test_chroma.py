@@ -8,8 +8,10 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from chromadb.api.models.Collection import Collection
 from storing import Tiny, record
 
 from memeval.errors import InputError
@@ -192,6 +194,28 @@ def test_three_hundred_equal_memories_hide_no_other(tmp_path: Path) -> None:
         store.put(other)
     reached = [store.candidates(r.text, k=1, words=False).records[0].id == r.id for r in others]
     assert all(reached)
+    store.close()
+
+
+def test_a_search_by_word_reads_no_more_rows_at_once_than_a_call_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chroma 1.5.9 refuses more than some 32,000 ids: too many SQL variables."""
+    monkeypatch.setattr("memeval.memory.collection.BATCH", 5)
+    get, asked = Collection.get, []
+
+    def counted(rows: Collection, ids: Any = None, **given: Any) -> Any:
+        asked.append(len(ids or ()))
+        return get(rows, ids=ids, **given)
+
+    store = opened(tmp_path)
+    store.restore([record(f"{n}", f"door {n}") for n in range(40)])
+    store.put(record("late", "a door at the far end of a long and dark hall", tags=("t",)))
+    monkeypatch.setattr(Collection, "get", counted)
+    found = store.candidates("door", Where(tags=("t",)), k=1)
+    assert [r.id for r in found.records] == ["late"]
+    assert found.keyword_rank.tolist() == [1]
+    assert max(asked) == 5
     store.close()
 
 

@@ -43,6 +43,14 @@ def test_ties_go_by_record_id() -> None:
         assert ids(WeightedFusion(0.5, method).rank(tied, 3)) == "amz"  # type: ignore[arg-type]
 
 
+def test_ties_go_to_what_was_written_last_where_that_is_asked() -> None:
+    records = [record("a", minute=1), record("b", minute=3), record("c", minute=3), record("d", minute=9)]
+    near, ranks = np.array([0.5, 0.5, 0.5, 0.4]), np.array([1, 1, 1, 2])
+    tied = Candidates(records, near, np.full(4, NAN), ranks, np.zeros(4, dtype=int))
+    assert ids(WeightedFusion(0.3, "minmax", newest_first=True).rank(tied, 4)) == "bcad"
+    assert ids(WeightedFusion(0.3, "minmax").rank(tied, 4)) == "abcd"
+
+
 def test_reciprocal_ranks_are_summed_by_weight() -> None:
     hits = WeightedFusion(0.3).rank(THREE, 3)
     assert {h.record.id: h.score for h in hits} == pytest.approx(

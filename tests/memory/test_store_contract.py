@@ -151,6 +151,22 @@ def test_candidates_hold_both_legs_and_their_ranks(store: MemoryStore) -> None:
     assert store.embedder.embedded[-1] == ("red doors", "query")  # type: ignore[attr-defined]
 
 
+def test_the_keyword_leg_may_look_for_other_words_and_cosines_stay_those_of_the_query(
+    store: MemoryStore,
+) -> None:
+    for name, text in (("a", "red doors"), ("b", "blue windows"), ("c", "a gate of iron")):
+        store.put(record(name, text))
+    exact = store.candidates("red doors", k=3, words=False)
+    cosine = {r.id: value for r, value in zip(exact.records, exact.cosine.tolist(), strict=True)}
+    found = store.candidates("red doors", k=1, words="iron")
+    assert [r.id for r in found.records] == ["a", "c"]
+    assert (found.cosine_rank.tolist(), found.keyword_rank.tolist()) == ([1, 0], [0, 1])
+    assert found.cosine.tolist() == [cosine["a"], cosine["c"]]
+    assert np.isnan(found.keyword).tolist() == [True, False]
+    assert not store.candidates("red doors", k=3, words="").keyword_rank.any()
+    assert store.embedder.embedded[-1] == ("red doors", "query")  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize(
     "query",
     ["what's my dog?", "C++", "foo-bar", '"', "NEAR(", "AND", "a\x00b", "topic:travel", "NOT dog", "50%", "_",

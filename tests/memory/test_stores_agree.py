@@ -124,8 +124,8 @@ class Both(RuleBasedStateMachine):
     def search(self, query: str, k: int) -> None:
         self.candidates(query, Where(), k, True)
 
-    @rule(query=PHRASES, where=WHERES, k=st.integers(0, 9), words=st.booleans())
-    def candidates(self, query: str, where: Where, k: int, words: bool) -> None:
+    @rule(query=PHRASES, where=WHERES, k=st.integers(0, 9), words=st.booleans() | PHRASES)
+    def candidates(self, query: str, where: Where, k: int, words: bool | str) -> None:
         left = self.exact.candidates(query, where, k, words=words)
         right = self.chroma.candidates(query, where, k, words=words)
         # Where several tie for the last place, Chroma's index may know another of them: records are compared

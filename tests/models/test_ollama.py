@@ -169,6 +169,28 @@ def test_a_reply_that_the_server_broke_off_for_repeating_itself_is_the_models_fa
         ask(fake)
 
 
+@pytest.mark.parametrize(
+    ("again", "error"),
+    [
+        ([line(logprobs=[{"token": " so"}], message={"content": ""}) for _ in range(30)], ModelFailureError),
+        ([line(logprobs=[{"token": t}], message={"content": ""}) for t in "abc" * 10], InfrastructureError),
+        ([line(logprobs="none", message={"content": ""})] * 30, InfrastructureError),
+        ([said("All is well.")], InfrastructureError),
+    ],
+    ids=["repeats", "does not repeat", "no tokens", "ends this time"],
+)
+def test_what_is_held_back_of_a_call_is_asked_for_when_a_reply_breaks_off(
+    again: list[bytes], error: type[Exception]
+) -> None:
+    with FakeOllama([Answer([]), Answer(again)]) as fake, pytest.raises(error) as caught:
+        ask(fake, tools=[tool()])
+    assert getattr(caught.value, "kind", "") == {
+        ModelFailureError: "runaway_length", InfrastructureError: "truncated"
+    }[error]  # fmt: skip
+    first, second = fake.chats()
+    assert second == first | {"logprobs": True}
+
+
 def test_a_whole_last_line_without_its_line_feed_is_a_reply() -> None:
     with FakeOllama([Answer([said("Hi.")[:-1]])]) as fake:
         assert ask(fake).content == "Hi."

@@ -89,6 +89,17 @@ def test_a_real_context_overflow_is_the_models_failure() -> None:
     assert caught.value.kind == "context_overflow"
 
 
+def test_a_real_reply_that_repeats_a_token_within_a_call_is_the_models_failure() -> None:
+    # Ollama 0.24.0 sent no chunk of it: a call that is not whole is held back
+    recording = json.loads((FIXTURES / "repeats_in_a_call.json").read_text(encoding="utf-8"))
+    first, again = (e for e in recording["exchanges"] if e["path"] == "/api/chat")
+    assert first["lines"] == []
+    assert again["request"] == first["request"] | {"logprobs": True}
+    with pytest.raises(ModelFailureError, match=r"repeats '\.constraint'") as caught:
+        list(recorded("repeats_in_a_call")._server.stream(first["request"], 5.0))
+    assert caught.value.kind == "runaway_length"
+
+
 def test_a_real_refusal_of_an_unknown_model_and_of_tools_is_bad_input() -> None:
     with pytest.raises(InputError, match="ollama pull nope"):
         recorded("unknown_model").chat(REMEMBER, options=PINNED)

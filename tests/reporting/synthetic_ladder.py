@@ -12,7 +12,7 @@ from memeval.analysis.blame import BLAME, STAGES, BlameRow
 from memeval.analysis.failures import RESTRAINT
 from memeval.analysis.ladder import RUNGS
 from memeval.evaluation.results import RunWriter, to_line
-from memeval.evaluation.rows import CellRow, Transcript, TrialRow, TurnRow
+from memeval.evaluation.rows import CallRow, CellRow, Transcript, TrialRow, TurnRow
 from memeval.evaluation.trial import TrialResult
 
 SERVES = ("recall", "remember", "search")
@@ -117,7 +117,14 @@ def write(
     for trial, turns in found:
         for turn in turns:
             turn.strength = turn.strength if ladder else ""
-        writer.commit(TrialResult(trial, turns, [], [], Transcript(trial_key=trial.trial_key)))
+        calls = [
+            CallRow(
+                trial_key=t.trial_key, session=t.session, turn=t.turn, name="save_memory", intent="remember"
+            )
+            for t in turns
+            if t.wrote
+        ]
+        writer.commit(TrialResult(trial, turns, calls, [], Transcript(trial_key=trial.trial_key)))
     writer.close()
     manifest = {"sweep": "synthetic", "definition": {}, "cells": [dataclasses.asdict(cell) for cell in rows]}
     (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")

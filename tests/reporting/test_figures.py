@@ -1,3 +1,5 @@
+import re
+
 import matplotlib as mpl
 import pandas as pd
 import pytest
@@ -86,6 +88,15 @@ def test_the_order_figure_says_how_far_each_design_moves(run) -> None:
     assert f"{move:+.0f} points" in texts(figures.order_effect(numbers))
 
 
+def test_stories_in_one_order_only_say_nothing_of_the_order(run) -> None:
+    half = run.turns["family"].str[-2:].astype(int) % 4 < 2
+    first = run.turns["order"] == "read_first"
+    said = texts(figures.order_effect(tables.moved(run.turns[half == first])))
+    assert "No story of this run that asks to remember was run in both orders" in said
+    assert "points" not in said
+    assert "of stories run in both orders" in texts(figures.order_effect(tables.moved(run.turns)))
+
+
 def test_the_matrix_has_a_panel_for_each_design_and_a_column_for_leaked_calls(run) -> None:
     figure = figures.intent_matrix(tables.intents(run.turns))
     assert len(figure.axes) == 6
@@ -156,6 +167,15 @@ def test_the_headline_says_not_shown_where_chance_could_have_made_it(run) -> Non
         in words.headline_sentence(clear)
     )
     assert "Too few families" in words.headline_sentence(synthetic.frames(families=4).turns)
+
+
+def test_tables_hold_counts_and_no_rates_of_too_few_families() -> None:
+    few = tables.saving(synthetic.frames(families=6).turns)
+    assert few["few"].all()
+    html = table_html(few)
+    assert not re.search(r"\d\.\d", html)
+    assert f"<td>{few['trials'].iloc[0]}</td>" in html
+    assert re.search(r"\d\.\d", table_html(few.assign(few=False)))
 
 
 def test_tables_escape_what_a_model_wrote(run) -> None:

@@ -50,7 +50,8 @@ def drawn(ax) -> list[float]:
 
 def test_each_design_and_mode_has_a_panel_with_its_rates_and_its_floor(dose) -> None:
     figure = figures.ask_strength(dose)
-    shown = dose[dose["units"] > 0]
+    counted = (dose["step"] != ladder.WROTE) | (dose["strength"] == ladder.UNASKED)
+    shown = dose[(dose["units"] > 0) & counted]
     panels = {ax.get_title("left").split("\n")[-1]: ax for ax in figure.axes[:4]}
     assert list(panels) == ["obeys", "deaf", "hoards", "none"]  # where asking makes the most difference first
     assert len(figure.axes) == 8
@@ -106,7 +107,7 @@ def test_differences_name_both_rungs_and_the_designs_left_out(run) -> None:
     figure = figures.ask_gaps(gaps)
     said = texts(figure)
     assert "“the tool is named” minus “only mentioned”, paired over 6 families" in said
-    assert "6 and 6 families (square-and-add): Youden's J" in said
+    assert "asked minus the same unasked, 6 and 6 families (square-and-add): Youden's J" in said
     assert "no tool that saves, or too few families: none" in said
     points = [
         float(line.get_xdata()[0]) for ax in figure.axes for line in ax.lines if line.get_marker() != "None"
@@ -142,8 +143,10 @@ def test_sentences_say_what_was_asked_stored_claimed_and_left_out(run, dose) -> 
     said = words_ladder.ladder_sentence(dose, ladder.gaps(run)).splitlines()
     assert len(said) == 6  # three designs that can save, in two modes
     assert said[0].startswith(
-        "ollama:qwen05-json, constrained, obeys: Asked outright, the fact was stored in "
+        "ollama:qwen05-json, constrained, obeys: Asked outright, it saved something in "
     )
+    assert "(the right thing in " in said[0]
+    assert "where nobody asks in " in said[0]
     assert "where the tool is named" in said[0]
     size = words_ladder.size_sentence(run.trials, dose)
     assert "4 designs. 6 families asked on 6 rungs; 6 families in which nobody asks" in size

@@ -130,7 +130,7 @@ def test_the_page_tells_the_whole_trial(run: Run, tmp_path: Path) -> None:
         "smoke test, not a measurement of your model", "2026-03-03 09:00, bob, channel telegram",
         "Session 5", "asks by: please", "Expected: to remember “Elixir”; required: called",
         "memory_save carries “Elixir”", "but nothing was written by a call",
-        "(6 messages of small talk that no model was asked for)", "(was: Elixir",
+        "(6 messages of small talk that no model was asked for)", "(was: Elixir", "seconds in after_turn 0.",
     ):  # fmt: skip
         assert part in told, part
 
