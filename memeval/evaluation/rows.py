@@ -102,7 +102,7 @@ class TrialRow:
     started_at: str = ""
     loop_version: int = 0
     scorer: str = ""
-    expected: str = ""  # digest of the expectations it was judged again by; "": those of the run
+    expected: str = ""  # digest of the expectations it was judged by, where not those of the manifest
 
 
 @dataclass(slots=True, kw_only=True)
