@@ -150,12 +150,9 @@ class _Local2(MemoryDesign):
         notes.ingest_turn(ctx, f"Q: {ctx.query}\nA: {ctx.answer}", "episodic", metadata)
 
     def _has_read(self, ctx: Context) -> bool:
-        """Whether a tool that reads was called in this turn.
-
-        A model may write `Memory-Recall`, and a tool that is split is called by its name and its mode's.
-        """
-        reading = tuple(_letters(tool.name) for tool in self.tools() if tool.effect == "read")
-        return any(_letters(call.name).startswith(reading) for call in ctx.calls)
+        """Whether a tool that reads was called in this turn; a model may write `Memory-Recall`."""
+        reading = {_letters(tool.name) for tool in self.tools() if tool.effect == "read"}
+        return any(_letters(call.name) in reading for call in ctx.calls)
 
 
 def _letters(name: str) -> str:
