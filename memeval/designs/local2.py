@@ -8,7 +8,6 @@ descriptions of the parameters of the four tools, taken from the two.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -150,13 +149,9 @@ class _Local2(MemoryDesign):
         notes.ingest_turn(ctx, f"Q: {ctx.query}\nA: {ctx.answer}", "episodic", metadata)
 
     def _has_read(self, ctx: Context) -> bool:
-        """Whether a tool that reads was called in this turn; a model may write `Memory-Recall`."""
-        reading = {_letters(tool.name) for tool in self.tools() if tool.effect == "read"}
-        return any(_letters(call.name) in reading for call in ctx.calls)
-
-
-def _letters(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.rpartition(".")[2].lower())
+        """Whether a tool that reads was called in this turn."""
+        reading = {tool.name for tool in self.tools() if tool.effect == "read"}
+        return any(call.name in reading for call in ctx.calls)
 
 
 class Local2Dual(_Local2):

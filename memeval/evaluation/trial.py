@@ -268,25 +268,26 @@ class TrialRun:
         tool, coerced = find_tool(call.name, self.tools)
         intents: tuple[Intent, ...] = ()
         values: Mapping[str, Any] = {}
-        intent = ""
+        intent, understood = "", call
         if tool is None:
             status, result = "unknown_tool", _error(unknown_tool(call.name, self.tools))
         else:
             arguments = read_arguments(call.arguments, tool)
             coerced |= arguments.coerced
             values = arguments.values
+            understood = replace(call, name=tool.name, arguments=values)
             intents = self._intents(tool, values)
             if arguments.error:
                 status, result = "bad_arguments", _error(arguments.error)
             else:
-                status, result = self._execute(tool, values, call)
+                status, result = self._execute(tool, values, understood)
                 intent = "none"  # a tool that has nothing to do with memory
             intent = intents[0] if intents else intent
         result = replace(result, text=_capped(result.text))
         made = CallTrace(name=call.name, arguments=values, intents=intents, result=result, status=status)
         trace.calls.append(made)
         self.note.call(call, intent, status, coerced, result, time.perf_counter() - started)
-        self.ctx.calls = [*self.ctx.calls, call]
+        self.ctx.calls = [*self.ctx.calls, understood]  # hooks need not read what the model wrote
         return result
 
     def _execute(self, tool: Tool, values: Mapping[str, Any], call: ToolCall) -> tuple[str, ToolResult]:

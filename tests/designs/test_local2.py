@@ -131,7 +131,6 @@ def test_only_auto_turn_ingests(ctx: Context, write_path: str) -> None:
         (("memory_save",), 1),
         (("weather",), 1),
         (("memory_save", "memory_recall"), 0),
-        (("functions.Memory-Recall",), 0),
     ],
 )
 def test_a13_a_turn_that_read_a_memory_may_be_left_out(

@@ -48,6 +48,23 @@ def test_a_hook_that_writes_asks_or_counts_has_fired() -> None:
     assert result.trial.counts == {"looked": 2}
 
 
+def test_hooks_see_a_call_as_it_was_understood() -> None:
+    seen: list[ToolCall] = []
+
+    def on_result(self: Any, ctx: Context, call: ToolCall, result: ToolResult) -> None:
+        seen.append(call)
+
+    name = registered(on_result=on_result, after_turn=lambda self, ctx: seen.extend(ctx.calls))
+    made = call("functions.Keep", content="Elixir")
+    strange = call("no_such_tool")
+    run(story([REMEMBER]), [made, strange, "Yes."], name)
+    assert [(one.name, one.arguments) for one in seen] == [
+        ("keep", {"content": "Elixir"}),
+        ("keep", {"content": "Elixir"}),
+        ("no_such_tool", {}),
+    ]
+
+
 def test_what_a_design_asks_of_the_model_is_counted_apart_from_the_conversation() -> None:
     def after_session(self: Any, ctx: Context) -> None:
         ctx.state["said"] = ctx.ask("Sum this up.", system="You sum up.", temperature=0.1).content
