@@ -42,9 +42,9 @@ class Context:
     """What a design's tools and hooks work with in a trial.
 
     `messages` is the conversation so far, `usage` what the last request of it cost, `options` how the model
-    is asked. `query`, `answer` and `calls` are this turn's, calls by the tool's own name and with the
-    values it was given; `final_score` is what the story says a session was worth (0 to 10). `state` is the design's own, kept for the trial; `counts` are figures it wants
-    reported with the trial.
+    is asked. `query`, `answer` and `calls` are this turn's, calls by the tool's own name and with the values
+    it was given; `final_score` is what the story says a session was worth (0 to 10). `state` is the design's
+    own, kept for the trial; `counts` are figures it wants reported with the trial.
     """
 
     scope: Scope
