@@ -135,7 +135,11 @@ class MemoryDesign:
         return None
 
     def on_result(self, ctx: Context, call: ToolCall, result: ToolResult) -> ToolResult:
-        """A tool's result on its way to the model."""
+        """A tool's result on its way to the model.
+
+        What the trial answers in a tool's place (an unknown tool, bad arguments, a tool that was late) does
+        not come here.
+        """
         return result
 
     def compact(self, ctx: Context, messages: Sequence[Message], directive: str) -> list[Message] | None:
