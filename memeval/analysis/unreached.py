@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
-from memeval.evaluation.checks import all_named
+from memeval.evaluation.checks import control
 from memeval.evaluation.rows import TurnRow
 from memeval.evaluation.stories import Stories
 from memeval.scenarios.schema import Expect, Scenario, Session
@@ -86,8 +86,6 @@ def _places(story: Scenario) -> Iterator[dict[str, Any]]:
 
 def _asks(story: Scenario, session: Session, turn: int, expect: Expect) -> bool:
     """Whether a turn asks for an answer, and not for one that was said before in its session (a control)."""
-    answer = expect.answer
     wanted = [story.facts[name] for name in expect.facts]
     said = [before.user for before in session.turns[: turn - 1]]
-    control = bool(wanted) and all_named(wanted, said) and "called" not in expect.required
-    return bool(answer.confirms or answer.states or answer.avoids or answer.admits_unknown) and not control
+    return expect.answer.asks and ("called" in expect.required or not control(wanted, said))

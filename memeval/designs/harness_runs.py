@@ -26,7 +26,7 @@ from memeval.designs import tools as build
 from memeval.designs.base import Context, Injection, MemoryDesign
 from memeval.designs.formats import as_json, fitted
 from memeval.designs.replies import asked_object, lines_of, one_line, storable
-from memeval.errors import InputError, ReadOnlyError, TextTooLongError
+from memeval.errors import InputError, TextTooLongError
 from memeval.memory.base import Candidates
 from memeval.memory.chunking import passages
 from memeval.memory.ranking import Ranker
@@ -226,15 +226,10 @@ class HarnessRuns(MemoryDesign):
             **({"stub": True} if stub else {}),
         }
         parts = [narrative] if self.settings["embed"] == "narrative" else [title, narrative, *facts]
-        try:
-            notes.add(
-                ctx, "\n".join(parts), "observation", fields=fields, origin="hook", by_passage=True,
-                final_score=ctx.final_score,
-            )  # fmt: skip
-        except ReadOnlyError:
-            raise
-        except (InputError, TextTooLongError):
-            ctx.counts["compress_skipped"] += 1
+        notes.keep(
+            ctx, "\n".join(parts), "observation", "compress_skipped",
+            fields=fields, final_score=ctx.final_score,
+        )  # fmt: skip
 
     def _plan(self, ctx: Context, context: str) -> str:
         """The plan as text, and counted how much of its prior work stands in what it was made from.
@@ -261,16 +256,13 @@ class HarnessRuns(MemoryDesign):
         The leg by meaning looks for the task, the leg by word for its keywords alone; what only a word finds
         is ranked by its true cosine with the task (A3).
         """
-        if not task.strip():
-            raise InputError("query is empty; say what to look for.")
         stubs = replace(OBSERVATIONS, fields={"stub": True})
         left_out = () if self.settings["inject_stubs"] else (record.id for record in ctx.store.find(stubs))
         where = replace(OBSERVATIONS, exclude=frozenset(left_out))
-        k = max(notes.OVERFETCH * self.settings["top_k"], notes.AT_LEAST)
-        found = ctx.store.candidates(task, where, k, words=" ".join(extract_keywords(task)))
         quality = QualityWeighted(scale=self.settings["scale"])
         ranker = Relevant(quality, self.settings["min_score"], self.settings["dedupe"] == "title")
-        return ranker.rank(found, self.settings["top_k"])
+        keywords = " ".join(extract_keywords(task))
+        return notes.find(ctx, task, where, ranker, self.settings["top_k"], words=keywords)
 
     @staticmethod
     def _run(ctx: Context) -> list[tuple[str, str]]:

@@ -72,22 +72,34 @@ def add(
 
 
 def ingest_turn(ctx: Context, text: str, kind: Kind, fields: Mapping[str, Scalar] | None = None) -> None:
-    """Keep the turn that just ended, as `text` says it; nothing if it had no question or no answer (A13).
+    """Keep the turn that just ended, as `text` says it; nothing if it had no question or no answer (A13)."""
+    if ctx.query.strip() and ctx.answer.strip():
+        keep(ctx, text, kind, "ingest_skipped", fields=fields)
 
-    Fire and forget: what the store cannot keep is left out, not cut, and counted as `ingest_skipped`.
+
+def keep(
+    ctx: Context, text: str, kind: Kind, skipped: str, *,
+    fields: Mapping[str, Scalar] | None = None, final_score: float | None = None,
+) -> None:  # fmt: skip
+    """Keep what a hook writes, by passage.
+
+    Fire and forget: what the store cannot keep is left out, not cut, and counted under the name `skipped`.
     """
-    if not ctx.query.strip() or not ctx.answer.strip():
-        return
     try:
-        add(ctx, text, kind, fields=fields, origin="hook", by_passage=True)
+        add(ctx, text, kind, fields=fields, origin="hook", by_passage=True, final_score=final_score)
     except ReadOnlyError:
-        raise
+        raise  # nothing may be written at all, which is no fault of this text
     except (InputError, TextTooLongError):
-        ctx.counts["ingest_skipped"] += 1
+        ctx.counts[skipped] += 1
 
 
-def find(ctx: Context, query: str, where: Where, ranker: Ranker, k: int, *, words: bool = True) -> list[Hit]:
-    """The best `k` records that count, in the ranker's order. `words=False` leaves the word leg out."""
+def find(
+    ctx: Context, query: str, where: Where, ranker: Ranker, k: int, *, words: bool | str = True
+) -> list[Hit]:
+    """The best `k` records that count, in the ranker's order.
+
+    `words=False` leaves the word leg out; a text is what it looks for instead of the query.
+    """
     if not query.strip():
         raise InputError("query is empty; say what to look for.")
     found = ctx.store.candidates(query, where, k=max(OVERFETCH * k, AT_LEAST), words=words)

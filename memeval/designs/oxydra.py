@@ -26,7 +26,7 @@ from memeval.designs import tools as build
 from memeval.designs.base import Context, MemoryDesign
 from memeval.designs.formats import CAP, as_json, json_list, shown_text
 from memeval.designs.scrub import scrub
-from memeval.errors import InputError, ReadOnlyError, TextTooLongError
+from memeval.errors import InputError
 from memeval.memory.ranking import WeightedFusion
 from memeval.messages import Tool, ToolCall, ToolResult
 from memeval.records import Hit, Ids, Kind, Record, Where
@@ -141,12 +141,7 @@ class _Oxydra(MemoryDesign):
             if not said.strip():
                 continue
             fields = {"session": ctx.scope.session, "role": role}
-            try:
-                notes.add(ctx, said, "message", fields=fields, origin="hook", by_passage=True)
-            except ReadOnlyError:
-                raise  # nothing may be written at all, which is no fault of this message
-            except (InputError, TextTooLongError):
-                ctx.counts["messages_skipped"] += 1
+            notes.keep(ctx, said, "message", "messages_skipped", fields=fields)
 
 
 class OxydraNotes(_Oxydra):

@@ -133,7 +133,7 @@ def judge(
         arguments = _arguments_fit(matching, wanted if writes else [])
         if writes and arguments:
             stored = _stored(turn.written, store, wanted)
-    if reads and wanted and (arguments or (turn.injected and not _control(wanted, said_before))):
+    if reads and wanted and (arguments or (turn.injected and not control(wanted, said_before))):
         retrieved = all_named(wanted, turn.shown())
 
     answer = _answer(turn, expect.answer, facts)
@@ -154,7 +154,7 @@ def _called(
         return not forbidden if serves.intersection(expect.forbid) else None
     if not accepted or not accepted & serves:
         return None
-    if reads and "called" not in expect.required and _control(wanted, said_before):
+    if reads and "called" not in expect.required and control(wanted, said_before):
         return None
     return bool(matching)
 
@@ -166,7 +166,7 @@ def _calls_fit(expect: Expect, serves: frozenset[Intent], made: Sequence[tuple[I
     return calls_match(made, expect.calls.intents, extra=expect.calls.extra, ordered=expect.calls.ordered)
 
 
-def _control(wanted: Sequence[Fact], said_before: Sequence[str]) -> bool:
+def control(wanted: Sequence[Fact], said_before: Sequence[str]) -> bool:
     """Whether everything asked for was said in this very conversation."""
     return bool(wanted) and all_named(wanted, said_before)
 
@@ -188,7 +188,7 @@ def _stored(written: Sequence[str], store: Held, wanted: Sequence[Fact]) -> bool
 
 def _answer(turn: TurnTrace, expected: Answer, facts: Mapping[str, Fact]) -> bool | None:
     """Whether the reply does what is asked; null where nothing is asked."""
-    if not (expected.confirms or expected.states or expected.avoids or expected.admits_unknown):
+    if not expected.asks:
         return None
     if turn.reply is None:
         return False

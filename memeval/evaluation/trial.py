@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from memeval.designs.base import Asked, Context, Injection, MemoryDesign, save_tool
+from memeval.designs.formats import CAP
 from memeval.designs.notes import clean_tags
 from memeval.errors import (
     HarnessError,
@@ -49,8 +50,6 @@ LOOP_VERSION = 2
 MAX_ROUNDS = 5
 SAME_CALL = 3
 """A round of calls made this often in one turn is an endless loop."""
-OUTPUT_CAP = 4000
-"""Characters of a tool's answer that the model gets; what is left out is said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -393,6 +392,6 @@ def _error(text: str) -> ToolResult:
 
 
 def _capped(text: str) -> str:
-    if len(text) <= OUTPUT_CAP:
+    if len(text) <= CAP:
         return text
-    return f"{text[:OUTPUT_CAP]}\n({len(text) - OUTPUT_CAP} more characters left out)"
+    return f"{text[:CAP]}\n({len(text) - CAP} more characters left out)"

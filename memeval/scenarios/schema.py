@@ -59,6 +59,11 @@ class Answer(_Strict):
     admits_unknown: bool = False
     """The reply says that it does not know."""
 
+    @property
+    def asks(self) -> bool:
+        """Whether anything is asked of the reply."""
+        return bool(self.confirms or self.states or self.avoids or self.admits_unknown)
+
 
 class Store(_Strict):
     """What the store must hold when the turn is over."""

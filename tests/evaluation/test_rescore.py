@@ -56,6 +56,16 @@ def retell(tmp_path: Path) -> Retell:
     return change
 
 
+@pytest.fixture
+def gone_on(made: Path, retell: Retell, tmp_path: Path) -> Path:
+    """The same run, gone on with after its question was told in other words."""
+    plan = sweep(tmp_path / "elsewhere")
+    plan["scenarios"] = [str(tmp_path / "stories.yaml")]
+    retell("What language do I prefer?", "Which language do I prefer?")
+    memeval.run(plan, made)
+    return made
+
+
 def rows(folder: Path, table: str) -> list[dict[str, Any]]:
     return [row for row in read_rows(folder) if row["table"] == table]
 
@@ -157,34 +167,26 @@ def test_a_story_shown_otherwise_keeps_its_verdicts(made: Path, retell: Retell) 
 
 
 def test_of_a_run_gone_on_with_only_trials_of_todays_story_are_rescored(
-    made: Path, retell: Retell, tmp_path: Path
+    gone_on: Path, retell: Retell
 ) -> None:
-    plan = sweep(tmp_path / "elsewhere")
-    plan["scenarios"] = [str(tmp_path / "stories.yaml")]
-    retell("What language do I prefer?", "Which language do I prefer?")
-    memeval.run(plan, made)
     retell("states: [language]", "avoids: [language]")
-    found = memeval.rescore(made)
+    found = memeval.rescore(gone_on)
     assert (found.trials, found.rescored, found.kept) == (8, 8, {})
-    run = load(made)
+    run = load(gone_on)
     assert (run.trials["passed"].sum(), run.left_out) == (0, 8)
 
 
 def test_where_the_manifest_names_no_trials_those_of_older_stories_keep_their_verdicts(
-    made: Path, retell: Retell, tmp_path: Path
+    gone_on: Path, retell: Retell
 ) -> None:
-    plan = sweep(tmp_path / "elsewhere")
-    plan["scenarios"] = [str(tmp_path / "stories.yaml")]
-    retell("What language do I prefer?", "Which language do I prefer?")
-    memeval.run(plan, made)
-    manifest = read_manifest(made)
+    manifest = read_manifest(gone_on)
     for cell in manifest["cells"]:
         del cell["trial_keys"]
-    (made / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
+    (gone_on / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
     retell("states: [language]", "avoids: [language]")
-    found = memeval.rescore(made)
+    found = memeval.rescore(gone_on)
     assert (found.trials, found.rescored, found.kept) == (16, 8, {"story_changed": 8})
-    assert load(made).trials["passed"].sum() == 8
+    assert load(gone_on).trials["passed"].sum() == 8
 
 
 def test_a_request_told_in_other_words_and_a_tool_named_by_the_design_are_the_story(

@@ -8,9 +8,10 @@ import pytest
 from stories import ASK, RECALL, REMEMBER, SAVE, call, run, story
 
 from memeval.designs import MemoryDesign, register
+from memeval.designs.formats import CAP
 from memeval.designs.local2 import Local2Single
 from memeval.errors import HarnessError, InfrastructureError, InputError, ModelFailureError
-from memeval.evaluation.trial import OUTPUT_CAP, order_tools
+from memeval.evaluation.trial import order_tools
 from memeval.messages import Message, Reply, Tool, ToolCall, ToolResult, Usage
 from memeval.scenarios.schema import Given
 
@@ -144,7 +145,7 @@ def test_a_long_answer_of_a_tool_is_cut_and_says_so() -> None:
                 Tool(
                     name="flood", description="Floods.", parameters={"type": "object", "properties": {}},
                     effect="read", intents=lambda a: ("recall",),
-                    run=lambda a, c: ToolResult(text="x" * (OUTPUT_CAP + 7)),
+                    run=lambda a, c: ToolResult(text="x" * (CAP + 7)),
                 )
             ]  # fmt: skip
 
